@@ -14,6 +14,7 @@ import { measureEmbedded } from './sections/embedded.ts'
 import { measureHistory } from './sections/history.ts'
 import { measureHistoryWrites } from './sections/history_writes.ts'
 import { measureKeyed } from './sections/keyed.ts'
+import { measureLargeTables } from './sections/large_tables.ts'
 import { measureMemory } from './sections/memory.ts'
 import { measureOpenLoop } from './sections/open_loop.ts'
 import { measureOrganisations } from './sections/organisations.ts'
@@ -40,6 +41,7 @@ const sections: Record<string, (context: Context) => Promise<void>> = {
   deep_history: measureDeepHistory,
   sync: measureSync,
   signal_reads: measureSignalReads,
+  large_tables: measureLargeTables,
   console: measureConsole,
   start: measureStart,
   memory: measureMemory,

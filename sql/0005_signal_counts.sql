@@ -20,7 +20,7 @@ create table signal_counts (
   positive bigint not null check (positive >= 0),
   negative bigint not null check (negative >= 0),
   primary key (prompt_id, minutes, start)
-);
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 
 -- A row counts the signals of one prompt and time that name one commit. A client may name a new commit with every signal,
 -- so these counts have their own table, and a key that finds known commits among any number of others.
@@ -33,7 +33,7 @@ create table signal_commit_counts (
   positive bigint not null check (positive >= 0),
   negative bigint not null check (negative >= 0),
   primary key (prompt_id, minutes, commit_sha, start)
-);
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 
 -- Finds the idempotency key of a signal that is erased.
 create index on idempotency_keys (prompt_id, signal_id);
@@ -59,10 +59,11 @@ as $$
   select date_bin(make_interval(mins => minutes), instant, timestamptz '2000-01-01 00:00:00Z')
 $$;
 
--- Adds signals to the rollups of a prompt (`factor` 1) or subtracts them (-1). The caller has locked the watermark.
+-- Adds counts to the rollups of a prompt (`factor` 1) or subtracts them (-1). Each count is of a quarter of an hour and of
+-- a commit or null. The caller has locked the watermark.
 create function add_to_signal_counts(
   given_prompt_id bigint, given_organisation_id bigint,
-  created_ats timestamptz[], signal_values text[], commits text[], factor integer
+  quarters timestamptz[], commits text[], positives bigint[], negatives bigint[], factor integer
 )
 returns void
 language plpgsql
@@ -70,9 +71,8 @@ as $$
 begin
   insert into signal_counts as c (prompt_id, organisation_id, minutes, start, positive, negative)
   select
-    given_prompt_id, given_organisation_id, w.minutes, floor_minutes(s.created_at, w.minutes),
-    count(*) filter (where s.value = 'positive'), count(*) filter (where s.value = 'negative')
-  from unnest(created_ats, signal_values) s (created_at, value)
+    given_prompt_id, given_organisation_id, w.minutes, floor_minutes(s.quarter, w.minutes), sum(s.positive), sum(s.negative)
+  from unnest(quarters, positives, negatives) s (quarter, positive, negative)
   cross join (values (15), (1440)) w (minutes)
   group by 3, 4
   on conflict (prompt_id, minutes, start) do update
@@ -80,9 +80,9 @@ begin
 
   insert into signal_commit_counts as c (prompt_id, organisation_id, commit_sha, minutes, start, positive, negative)
   select
-    given_prompt_id, given_organisation_id, s.commit_sha, w.minutes, floor_minutes(s.created_at, w.minutes),
-    count(*) filter (where s.value = 'positive'), count(*) filter (where s.value = 'negative')
-  from unnest(created_ats, signal_values, commits) s (created_at, value, commit_sha)
+    given_prompt_id, given_organisation_id, s.commit_sha, w.minutes, floor_minutes(s.quarter, w.minutes),
+    sum(s.positive), sum(s.negative)
+  from unnest(quarters, commits, positives, negatives) s (quarter, commit_sha, positive, negative)
   cross join (values (15), (1440)) w (minutes)
   where s.commit_sha is not null
   group by 3, 4, 5
@@ -103,11 +103,11 @@ begin
   select w.* into watermark from signal_watermarks w where w.prompt_id = given_prompt_id for update;
   if not found then
     insert into signal_watermarks (prompt_id, organisation_id, counted_to)
-    select s.prompt_id, s.organisation_id, 0
-    from signals s
-    where s.prompt_id = given_prompt_id
-    order by s.prompt_id, s.id
-    limit 1
+    select p.id, p.organisation_id, 0
+    from prompts p
+    where p.id = given_prompt_id and exists (
+      select from signals s where s.organisation_id = p.organisation_id and s.prompt_id = p.id
+    )
     on conflict do nothing;
     select w.* into watermark from signal_watermarks w where w.prompt_id = given_prompt_id for update;
   end if;
@@ -125,20 +125,27 @@ declare
   taken record;
 begin
   select
-    count(*) as number, max(s.id) as last_id, array_agg(s.created_at) as created_ats,
-    array_agg(s.value::text) as signal_values, array_agg(commit_of_signal(s.metadata)) as commits
+    coalesce(sum(q.positive + q.negative), 0) as number, max(q.last_id) as last_id, array_agg(q.quarter) as quarters,
+    array_agg(q.commit_sha) as commits, array_agg(q.positive) as positives, array_agg(q.negative) as negatives
   into taken
   from (
-    select s.id, s.value, s.created_at, s.metadata
-    from signals s
-    where s.prompt_id = given_prompt_id and s.id > watermark.counted_to
-    order by s.prompt_id, s.id
-    limit max_rows
-  ) s;
+    select
+      floor_minutes(s.created_at, 15) as quarter, commit_of_signal(s.metadata) as commit_sha, max(s.id) as last_id,
+      count(*) filter (where s.value = 'positive') as positive, count(*) filter (where s.value = 'negative') as negative
+    from (
+      select s.id, s.value, s.created_at, s.metadata
+      from signals s
+      where s.organisation_id = watermark.organisation_id and s.prompt_id = given_prompt_id
+        and s.id > watermark.counted_to
+      order by s.prompt_id, s.id
+      limit max_rows
+    ) s
+    group by 1, 2
+  ) q;
 
   if taken.number > 0 then
     perform add_to_signal_counts(
-      given_prompt_id, watermark.organisation_id, taken.created_ats, taken.signal_values, taken.commits, 1
+      given_prompt_id, watermark.organisation_id, taken.quarters, taken.commits, taken.positives, taken.negatives, 1
     );
     update signal_watermarks w set counted_to = taken.last_id where w.prompt_id = given_prompt_id;
   end if;
@@ -146,9 +153,9 @@ begin
 end
 $$;
 
--- Erases the signals of a prompt that have these ids, also from the rollups. Returns the number erased. The usage of the
+-- Erases the signals of an organisation's prompt that have these ids, also from the rollups. Returns the number erased. The usage of the
 -- month stays. The idempotency key of a signal goes with it, or it would replay a signal that is gone.
-create function erase_signals(given_prompt_id bigint, signal_ids bigint[])
+create function erase_signals(given_organisation_id bigint, given_prompt_id bigint, signal_ids bigint[])
 returns integer
 language plpgsql
 as $$
@@ -157,34 +164,42 @@ declare
   erased record;
 begin
   -- Without a watermark there was no signal when it was looked for. One recorded since is left alone: it may be counted.
-  if watermark.prompt_id is null then
+  if watermark.organisation_id is distinct from given_organisation_id then
     return 0;
   end if;
-  delete from idempotency_keys k where k.prompt_id = given_prompt_id and k.signal_id = any (signal_ids);
+  delete from idempotency_keys k
+  where k.organisation_id = given_organisation_id and k.prompt_id = given_prompt_id and k.signal_id = any (signal_ids);
 
   with deleted as (
     delete from signals s
-    where s.prompt_id = given_prompt_id and s.id = any (signal_ids)
+    where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = any (signal_ids)
     returning s.value, s.created_at, s.metadata, s.id <= watermark.counted_to as is_counted
+  ), counted as (
+    select
+      d.is_counted, floor_minutes(d.created_at, 15) as quarter, commit_of_signal(d.metadata) as commit_sha,
+      count(*) filter (where d.value = 'positive') as positive, count(*) filter (where d.value = 'negative') as negative
+    from deleted d
+    group by 1, 2, 3
   )
   select
-    count(*) as number, array_agg(d.created_at) filter (where d.is_counted) as created_ats,
-    array_agg(d.value::text) filter (where d.is_counted) as signal_values,
-    array_agg(commit_of_signal(d.metadata)) filter (where d.is_counted) as commits,
-    floor_minutes(min(d.created_at), 1440) as first_day, max(d.created_at) as last_time
+    coalesce(sum(c.positive + c.negative), 0) as number, array_agg(c.quarter) filter (where c.is_counted) as quarters,
+    array_agg(c.commit_sha) filter (where c.is_counted) as commits,
+    array_agg(c.positive) filter (where c.is_counted) as positives,
+    array_agg(c.negative) filter (where c.is_counted) as negatives,
+    floor_minutes(min(c.quarter), 1440) as first_day, max(c.quarter) as last_quarter
   into erased
-  from deleted d;
+  from counted c;
 
-  if erased.created_ats is not null then
+  if erased.quarters is not null then
     perform add_to_signal_counts(
-      given_prompt_id, watermark.organisation_id, erased.created_ats, erased.signal_values, erased.commits, -1
+      given_prompt_id, watermark.organisation_id, erased.quarters, erased.commits, erased.positives, erased.negatives, -1
     );
     delete from signal_counts c
     where c.prompt_id = given_prompt_id and c.minutes in (15, 1440)
-      and c.start between erased.first_day and erased.last_time and c.positive = 0 and c.negative = 0;
+      and c.start between erased.first_day and erased.last_quarter and c.positive = 0 and c.negative = 0;
     delete from signal_commit_counts c
     where c.prompt_id = given_prompt_id and c.minutes in (15, 1440) and c.commit_sha = any (erased.commits)
-      and c.start between erased.first_day and erased.last_time and c.positive = 0 and c.negative = 0;
+      and c.start between erased.first_day and erased.last_quarter and c.positive = 0 and c.negative = 0;
   end if;
   return erased.number;
 end
@@ -227,15 +242,18 @@ as $$
   where d.first_day = d.last_day and d.first_quarter < d.last_quarter
 $$;
 
--- Counts the signals of a prompt between each two of the ascending bounds, the lower one included. Spans are numbered from
+-- Counts the signals of an organisation's prompt between each two of the ascending bounds, the lower one included. Spans are numbered from
 -- 1; those without signals have no row.
-create function count_signals_between(given_prompt_id bigint, bounds timestamptz[])
+create function count_signals_between(given_organisation_id bigint, given_prompt_id bigint, bounds timestamptz[])
 returns table (number integer, positive bigint, negative bigint)
 language plpgsql
 stable
 as $$
 declare
-  watermark bigint := coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = given_prompt_id), 0);
+  watermark bigint := coalesce((
+    select w.counted_to from signal_watermarks w
+    where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id
+  ), 0);
 begin
   return query
   with parts as materialized (select * from parts_of_spans(bounds))
@@ -246,7 +264,8 @@ begin
     cross join lateral (
       select sum(c.positive) as positive, sum(c.negative) as negative
       from signal_counts c
-      where c.prompt_id = given_prompt_id and c.minutes = p.minutes and c.start >= p.low and c.start < p.high
+      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = p.minutes
+        and c.start >= p.low and c.start < p.high
     ) c
     where p.minutes > 0 and c.positive is not null
     union all
@@ -257,7 +276,8 @@ begin
         count(*) filter (where s.value = 'positive') as positive,
         count(*) filter (where s.value = 'negative') as negative
       from signals s
-      where s.prompt_id = given_prompt_id and s.id <= watermark and s.created_at >= p.low and s.created_at < p.high
+      where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id <= watermark
+        and s.created_at >= p.low and s.created_at < p.high
     ) s
     where p.minutes = 0 and s.positive + s.negative > 0
     union all
@@ -266,7 +286,8 @@ begin
     from (
       select width_bucket(s.created_at, bounds) as number, s.value
       from signals s
-      where s.prompt_id = given_prompt_id and s.id between watermark + 1 and 9223372036854775807
+      where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id
+        and s.id between watermark + 1 and 9223372036854775807
     ) t
     where t.number between 1 and cardinality(bounds) - 1
   ) found

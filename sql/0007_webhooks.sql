@@ -15,6 +15,8 @@ create table webhook_endpoints (
   failing_since timestamptz(3),
   disabled_at timestamptz(3),
   disabled_reason text,
+  -- The last signal before the endpoint was created: it is not told of verdicts that were known then.
+  created_after_signal bigint not null default coalesce(pg_sequence_last_value('signals_id_seq'), 0),
   check ((disabled_at is null) = (disabled_reason is null))
 );
 
@@ -60,4 +62,25 @@ create table decided_verdicts (
   verdict text not null check (verdict in ('better', 'worse', 'same')),
   decided_at timestamptz(3) not null,
   primary key (entry_id, verdict)
+);
+
+-- The newest signal of a prompt when its verdicts were last looked at.
+create table verdict_looks (
+  prompt_id bigint primary key references prompts,
+  signal_id bigint not null
+);
+
+-- The replica that looks at verdicts, until its lease ends.
+create table verdict_lease (
+  is_only boolean primary key default true check (is_only),
+  holder text not null,
+  ends_at timestamptz not null
+);
+
+-- The thresholds of a month that an organisation was told of. The events themselves are pruned.
+create table told_thresholds (
+  organisation_id bigint not null references organisations,
+  month month_start not null,
+  threshold integer not null,
+  primary key (organisation_id, month, threshold)
 );

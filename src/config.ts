@@ -65,7 +65,7 @@ export const settings = {
     'Grace period for in-flight requests after draining; `0` aborts them immediately',
     '15',
   ),
-  PROMPT_SIGNALS_KEY: setting(types.apiKey, 'API key for `sync --url`'),
+  PROMPT_SIGNALS_KEY: setting(types.apiKey, 'API key for commands with `--url`'),
 }
 
 type Name = keyof typeof settings

@@ -23,6 +23,8 @@ import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
+import { tellThresholds, thresholdsEveryMs } from './webhooks/thresholds.ts'
+import { createVerdictWatch, lookEveryMs } from './webhooks/verdicts.ts'
 
 export type Services = ReturnType<typeof createServices>
 
@@ -58,21 +60,39 @@ export function createServices(
   db.listen(
     'organisations',
     (organisationId) => admission.forgetRefusals(Number(organisationId)),
-    // The connection may have been lost in a failover to a server that lacks the last changes.
-    () => {
-      admission.forgetRefusals()
-      prompts.forget()
-    },
+    () => admission.forgetRefusals(),
   )
+  const lastUsed = createLastUsed(db)
+  const keys = createKeyVerifier(db, clock, lastUsed)
+  // The connection may have been lost in a failover to a server that lacks the last changes.
+  db.onConnectionLost(() => {
+    prompts.forget()
+    keys.forget()
+  })
+  db.listen('prompts', prompts.forget, prompts.forget)
   const rollup = createSignalRollup(db)
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
-  const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
+  // An outage has its own log line.
+  const logFailure = (message: string) => (err: unknown) => {
+    if (!whyUnavailable(err)) log.error({ err }, message)
+  }
+  const onVerdictFailure = logFailure('looking at verdicts failed; will retry')
+  const lookAtVerdicts = createVerdictWatch(
+    { db, clock, rollup },
+    { isStopping: () => drain.isDraining, onFailure: onVerdictFailure },
+  )
   const timers = [
     ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping: () => drain.isDraining }),
     runPeriodically(rollUpEveryMs, rollup.rollUpPending),
     runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
+    runPeriodically(lookEveryMs, lookAtVerdicts, onVerdictFailure),
+    runPeriodically(
+      thresholdsEveryMs,
+      () => tellThresholds(db, clock),
+      logFailure('telling usage thresholds failed; will retry'),
+    ),
   ]
   return {
     db,
@@ -80,7 +100,7 @@ export function createServices(
     log,
     whyUnavailable,
     version: build.version,
-    verifyKey: createKeyVerifier(db, clock, lastUsed),
+    verifyKey: keys.verify,
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,
@@ -89,6 +109,7 @@ export function createServices(
     heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
+    isAllowedHost: () => false,
     readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,

@@ -19,7 +19,7 @@ const step = 100_000
 const changes = 200
 const changesPerPage = 25
 
-const [since, until] = [Date.UTC(2025, 10, 1), Date.UTC(2026, 10, 1)]
+export const [since, until] = [Date.UTC(2025, 10, 1), Date.UTC(2026, 10, 1)]
 
 /** Compares a prompt with ten million signals of a year to one with ten thousand: pages, the year by day, changes. */
 export async function measureSignalReads(context: Context): Promise<void> {
@@ -126,8 +126,14 @@ type Timed = { ms: number; body: Answer }
 
 const commitOf = (index: number): string => createHash('sha1').update(String(index)).digest('hex')
 
-/** Inserts changes and signals, evenly over the year, and rolls the signals up. */
-export async function fill({ database }: Context, request: Request, number: number): Promise<void> {
+/** Inserts changes and signals, and rolls the signals up. */
+export async function fill(context: Context, request: Request, number: number): Promise<void> {
+  const id = await insertSignals(context, request, number)
+  while ((await rollUpSignals(context.database.sql, id, step)) === step);
+}
+
+/** Inserts changes and signals, evenly over the year, without rolling them up. Returns the internal id of the prompt. */
+export async function insertSignals({ database }: Context, request: Request, number: number): Promise<number> {
   const { sql } = database
   const prompt = promptOf(request)
   const [row] = await sql<{ id: number }>`select id from prompts where public_id = ${prompt}`
@@ -157,5 +163,5 @@ export async function fill({ database }: Context, request: Request, number: numb
       from prompts p, generate_series(${from}::bigint, ${Math.min(from + step, number) - 1}::bigint) n
       where p.id = ${id}`
   }
-  while ((await rollUpSignals(sql, id, step)) === step);
+  return id
 }

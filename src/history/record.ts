@@ -75,14 +75,14 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
 export async function recordEntry(
   db: Db,
   clock: Clock,
-  { id, organisationId }: Prompt,
+  { id, organisationId, publicId }: Prompt,
   given: unknown,
   request?: IdempotentRequest,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline: request?.deadline }
-  const record = (sql: Sql) => recordOne(sql, entry)
+  const record = (sql: Sql) => recordOne(sql, entry, publicId)
   for (;;) {
     const startedAt = performance.now()
     try {
@@ -100,10 +100,14 @@ export async function recordEntry(
 }
 
 /** Most entries have a new commit and repeat none, so one statement is enough. */
-async function recordOne(sql: Sql, entry: EntryToRecord): Promise<{ entry: HistoryEntry; isNew: boolean }> {
-  const [newId] = await insertEntries(sql, [entry], commitRange(entry.commit_sha))
+async function recordOne(
+  sql: Sql,
+  entry: EntryToRecord,
+  publicId: string,
+): Promise<{ entry: HistoryEntry; isNew: boolean }> {
+  const [newId] = await insertEntries(sql, [entry], { publicId, ...commitRange(entry.commit_sha) })
   if (newId !== undefined) return { entry: showTitledEntry({ ...entry, id: newId }), isNew: true }
-  if (!(await lockHistories(sql, [entry.prompt_id]))) throw notFound()
+  if (!(await lockHistories(sql, [entry.prompt_id], [publicId]))) throw notFound()
   const { inserts, insertedIds, repeated } = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
   const [added] = inserts
   return added
@@ -114,14 +118,18 @@ async function recordOne(sql: Sql, entry: EntryToRecord): Promise<{ entry: Histo
 /**
  * Records the entries of one source in the caller's transaction, and says what became of each. The history is the same in
  * whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
- * all are locked here, once and in order. Those without a live branch get `liveBranch`.
+ * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`.
  */
 export async function recordEntries(
   sql: Sql,
   clock: Clock,
   given: PromptEntry[],
   source: 'git' | 'github',
-  { otherPrompts = [], liveBranch }: { otherPrompts?: number[]; liveBranch?: string | undefined } = {},
+  {
+    otherPrompts = [],
+    publicIds,
+    liveBranch,
+  }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined } = {},
 ): Promise<Outcome[]> {
   const reported = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
@@ -135,7 +143,7 @@ export async function recordEntries(
     isTimed: entry.created_at !== undefined,
   }))
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
-  if (!(await lockHistories(sql, prompts))) throw notFound()
+  if (!(await lockHistories(sql, prompts, publicIds))) throw notFound()
   if (liveBranch !== undefined) await setLiveBranch(sql, prompts, liveBranch)
   return reported.length > 0 ? (await recordLocked(sql, reported)).outcomes : []
 }

@@ -7,14 +7,16 @@ const idArray = (ids: number[]): string => `{${ids}}`
 
 /**
  * Locks histories until the end of the transaction, in the order of their ids, so that no two writers deadlock. A
- * transaction that changes several prompts calls this once, with all of them. Returns whether every prompt exists.
+ * transaction that changes several prompts calls this once, with all of them. Returns whether every prompt exists. Prompts
+ * that were found outside of the transaction must have these public ids: a failover may have lost them.
  */
-export async function lockHistories(sql: Sql, promptIds: number[]): Promise<boolean> {
+export async function lockHistories(sql: Sql, promptIds: number[], publicIds?: string[]): Promise<boolean> {
   const distinct = [...new Set(promptIds)]
   const rows = await sql`
     select
     from prompts
     where id = any (${idArray(distinct)}::text::bigint[])
+      and (${publicIds ?? null}::text[] is null or public_id = any (${publicIds ?? null}::text[]))
     order by id
     for no key update`
   return rows.length === distinct.length
@@ -23,14 +25,14 @@ export async function lockHistories(sql: Sql, promptIds: number[]): Promise<bool
 /**
  * Adds entries in the order given, and returns their ids. Locks the histories before it draws ids, so that entries of the same
  * time keep the order in which they arrived. Fails immediately when another transaction holds one of them: a waiting
- * transaction would keep a connection from others. With `unless`, adds one entry only if no entry of its prompt has a commit
- * in that range. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
+ * transaction would keep a connection from others. With `unless`, adds one entry only if its prompt has this public id
+ * and no entry of it has a commit in that range. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
  * meanwhile either; the caller has the lock and looks again.
  */
 export async function insertEntries(
   sql: Sql,
   entries: EntryToRecord[],
-  unless: { low: string; high: string } | null = null,
+  unless: { publicId: string; low: string; high: string } | null = null,
 ): Promise<number[]> {
   const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
   // The groups are complete before the first call of update_history, so it sees all new entries.
@@ -39,6 +41,7 @@ export async function insertEntries(
       select id, organisation_id, live_branch, history_version
       from prompts
       where id = any (${promptIds}::text::bigint[])
+        and (${unless?.publicId ?? null}::text is null or public_id = ${unless?.publicId ?? null}::text)
       order by id
       for no key update nowait
     ), added as (
@@ -91,6 +94,16 @@ export async function insertRemoved(sql: Sql, entry: KnownEntry): Promise<void> 
       ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number}, ${reopenings}
     )
     on conflict do nothing`
+}
+
+/** Deletes what is left of a history together with its prompt, which the caller has locked. */
+export async function deleteHistory(sql: Sql, promptId: number): Promise<void> {
+  await sql`
+    with
+      entries as (delete from history_entries where prompt_id = ${promptId}),
+      merged as (delete from merged_commits where prompt_id = ${promptId}),
+      removed as (delete from removed_entries where prompt_id = ${promptId})
+    delete from history_ranks where prompt_id = ${promptId}`
 }
 
 type Decided = Pick<Reconciliation, 'inserts' | 'updates' | 'deletes' | 'mergedCommits'>

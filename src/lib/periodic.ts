@@ -15,6 +15,26 @@ export function runPeriodically(
   return { stop: () => clearInterval(timer) }
 }
 
+/** A step of background work should take about this long: a statement that waits for a lock or the disk waits for the step. */
+const [shortMs, longMs] = [20, 50]
+
+/** The number of rows of the next step, after one that took `tookMs`. */
+export const nextStepRows = (rows: number, tookMs: number, minRows: number, maxRows: number): number => {
+  if (tookMs > longMs) return Math.max(minRows, Math.floor(rows / 2))
+  return tookMs < shortMs ? Math.min(maxRows, rows * 2) : rows
+}
+
 /** Sleeps for as long as the step took, so that background work uses at most half of the database's time. */
 export const yieldFor = (startedAt: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, performance.now() - startedAt))
+
+/** Repeats a step until it handles fewer than `fullStep` rows, and yields to other work after each. Returns the total. */
+export async function repeatStep(fullStep: number, step: () => Promise<number>): Promise<number> {
+  for (let total = 0; ; ) {
+    const startedAt = performance.now()
+    const rows = await step()
+    total += rows
+    if (rows < fullStep) return total
+    await yieldFor(startedAt)
+  }
+}

@@ -3,43 +3,42 @@ import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/rec
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
-import { yieldFor } from '../lib/periodic.ts'
+import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
-import { claimRetention, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { claimRetention, deleteSignals, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { lockSignals } from './store_import.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
 
-/** The size of a step: the embedded engine does nothing else meanwhile. */
-const stepRows = 500
+/** The signals of a step: it starts with the fewest, which is also what the embedded engine keeps to. */
+const [minStepRows, maxStepRows] = [500, 10_000]
 const dayMs = 86_400_000
-/** No earlier time can be stored. */
-const earliest = new Date('0001-01-01T00:00:00Z')
+/** No signal has an earlier or a later time. */
+const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
 
 /** Erases one signal permanently. It still counts towards its month. */
-export async function eraseOne(
-  db: Db,
-  clock: Clock,
-  { id: promptId, organisationId }: Prompt,
-  publicId: string,
-  signalId: number,
-  actor: Actor,
-): Promise<void> {
+export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: number, actor: Actor): Promise<void> {
   await db.transaction(async (sql) => {
-    if (!(await eraseSignal(sql, promptId, signalId))) throw notFound()
+    if (!(await eraseSignal(sql, prompt, signalId))) throw notFound()
+    const { organisationId, publicId: subject } = prompt
     const details = { signal: signalId }
-    await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject: publicId, details })
+    await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject, details })
   }, permitRequestOf(actor))
 }
 
-/** Counts the signals older than `before`. */
-export async function countSignals(db: Db, { organisationId, promptId }: PurgeSource, before: Date): Promise<number> {
+/** Counts the signals older than `before`, or all. */
+export async function countSignals(
+  db: Db,
+  { organisationId, promptId }: PurgeSource,
+  before = latest,
+): Promise<number> {
   let total = 0
   for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
     const ids = prompts.map(({ id }) => id)
-    for (const { positive, negative } of await selectSpanCounts(db.sql, ids, [earliest, before])) {
+    for (const { positive, negative } of await selectSpanCounts(db.sql, organisationId, ids, [earliest, before])) {
       total += positive + negative
     }
   }
@@ -58,10 +57,29 @@ export async function purgeSignals(
   const details = { before: before.toISOString() }
   const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
+  return eraseInSteps(db, { organisationId, promptId }, before, onProgress)
+}
+
+/** Erases all signals of a prompt in short steps. */
+export const eraseAllSignals = (db: Db, { organisationId, id }: Prompt, onProgress: (erased: number) => void) =>
+  eraseInSteps(db, { organisationId, promptId: id }, latest, onProgress)
+
+/** Deletes the signals that were recorded since, while nobody can record another. */
+export async function eraseLastSignals(sql: Sql, prompt: Prompt): Promise<void> {
+  await lockSignals(sql, prompt)
+  await deleteSignals(sql, prompt.id)
+}
+
+async function eraseInSteps(
+  db: Db,
+  { organisationId, promptId }: Omit<PurgeSource, 'publicId'>,
+  before: Date,
+  onProgress: (erased: number) => void,
+): Promise<number> {
   let total = 0
   const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
-  await repeatSteps(prompts, async (id) => {
-    const { found, erased } = await eraseBefore(db.sql, id, before, stepRows)
+  await repeatSteps(db, prompts, async (id, rows) => {
+    const { found, erased } = await eraseBefore(db.sql, { id, organisationId }, before, rows)
     total += erased
     onProgress(total)
     return found
@@ -81,14 +99,14 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
   return async (now: Date): Promise<void> => {
     for (const { organisationId, org, days } of await listRetentions(db)) {
       const before = new Date(now.getTime() - days * dayMs)
-      const erase = (promptId: number) => async (sql: Sql) => {
+      const erase = (promptId: number, rows: number) => async (sql: Sql) => {
         if (!(await claimRetention(sql))) return null
-        const { found, erased } = await eraseBefore(sql, promptId, before, stepRows)
+        const { found, erased } = await eraseBefore(sql, { id: promptId, organisationId }, before, rows)
         if (erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased })
         return { found, erased }
       }
-      const isDone = await repeatSteps(readPrompts(db, organisationId), async (promptId) => {
-        const step = isStopping() ? null : await db.transaction(erase(promptId), { tenant: organisationId })
+      const isDone = await repeatSteps(db, readPrompts(db, organisationId), async (promptId, rows) => {
+        const step = isStopping() ? null : await db.transaction(erase(promptId, rows), { tenant: organisationId })
         if (step && step.erased > 0) onErased(org, step.erased)
         return step ? step.found : null
       })
@@ -98,19 +116,23 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
 }
 
 /**
- * Repeats a step for each prompt until it finds fewer signals than a full step, and yields to other work after each.
+ * Repeats a step for each prompt until it finds fewer signals than it may erase, and yields to other work after each.
  * Returns false when a step returned null, which ends all of them.
  */
 async function repeatSteps(
+  { isEmbedded }: Db,
   pages: Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>,
-  step: (promptId: number) => Promise<number | null>,
+  step: (promptId: number, rows: number) => Promise<number | null>,
 ): Promise<boolean> {
+  let rows = minStepRows
   for await (const prompts of pages) {
     for (const { id } of prompts) {
-      for (let found: number | null = stepRows; found === stepRows; ) {
+      for (let isFull = true; isFull; ) {
         const startedAt = performance.now()
-        found = await step(id)
+        const found = await step(id, rows)
         if (found === null) return false
+        isFull = found === rows
+        if (isFull && !isEmbedded) rows = nextStepRows(rows, performance.now() - startedAt, minStepRows, maxStepRows)
         await yieldFor(startedAt)
       }
     }

@@ -1,13 +1,13 @@
 import type { Db } from '../db/client.ts'
 import { isReadOnly } from '../db/errors.ts'
 import { unavailable } from '../errors.ts'
-import { yieldFor } from '../lib/periodic.ts'
-import { rollUpSignals, selectPending } from './store.ts'
+import { nextStepRows, yieldFor } from '../lib/periodic.ts'
+import { rollUpSignals, selectPending, selectTail, type Tail } from './store.ts'
 
 export type SignalRollup = ReturnType<typeof createSignalRollup>
 
-/** Signals per step. The embedded engine does nothing else during a step. */
-const stepRows = 1_000
+/** Signals per step: it starts with the fewest, which is also what the embedded engine keeps to. */
+const minStepRows = 1_000
 /** Steps per round. Under full load, rollups wait for a quieter time or for a reader. */
 const stepsPerRound = 10
 /** A prompt with more new signals than this is rolled up even then: its next reader would time out. */
@@ -16,24 +16,51 @@ const maxBehind = 100_000
 const maxTail = 2_000
 /** A reader of many prompts adds up to this many of each. */
 const maxTailOfEach = 100
+const maxRetrySeconds = 600
 /** How many prompts with new signals are remembered. The others are rolled up by their next reader. */
 const maxRemembered = 10_000
+
+const catchingUp = 'Many signals of this prompt are not counted yet. Try again after the seconds in Retry-After.'
+
+/**
+ * How long the background takes at most for the rest of a tail, judged by the ids that were passed in `elapsedMs`. On a busy
+ * database it takes twice the time of a reader, because it rests as long as it works.
+ */
+export function secondsLeft(before: Tail, after: Tail, elapsedMs: number): number {
+  const left = (2 * elapsedMs * (after.last - after.first + 1)) / (after.first - before.first) / 1_000
+  return Math.min(maxRetrySeconds, Math.max(1, Math.ceil(left)))
+}
 
 /**
  * Keeps the rollups (counts by time and by commit) close behind the signals. Readers add the signals that are not rolled up
  * yet, so a late rollup makes a read slower, never wrong.
  */
-export function createSignalRollup(db: Db, { patienceMs = 3_000 } = {}) {
+export function createSignalRollup(
+  db: Db,
+  { patienceMs = 3_000, maxStepRows = db.isEmbedded ? minStepRows : 50_000 } = {},
+) {
   const newSignals = new Map<number, number>()
-  /** The rollups in flight; each resolves to whether it finished. Readers of one prompt share one. */
-  const inFlight = new Map<number, Promise<boolean>>()
+  /** The rollups in flight; each resolves to the seconds that the rest takes, or 0. Readers of one prompt share one. */
+  const inFlight = new Map<number, Promise<number>>()
+  let stepRows = minStepRows
+  let round: Promise<void> | undefined
 
-  async function rollUp(promptId: number, deadline: number): Promise<boolean> {
-    while (performance.now() < deadline) if ((await rollUpSignals(db.sql, promptId, stepRows)) < stepRows) return true
-    return false
+  async function takeStep(promptId: number): Promise<{ rolledUp: number; isLast: boolean }> {
+    const [rows, startedAt] = [stepRows, performance.now()]
+    const rolledUp = await rollUpSignals(db.sql, promptId, rows)
+    if (rolledUp === rows) stepRows = nextStepRows(rows, performance.now() - startedAt, minStepRows, maxStepRows)
+    return { rolledUp, isLast: rolledUp < rows }
   }
 
-  function joinRollUp(promptId: number, deadline: number): Promise<boolean> {
+  async function rollUp(promptId: number, deadline: number): Promise<number> {
+    const startedAt = performance.now()
+    const before = await selectTail(db.sql, promptId)
+    do if ((await takeStep(promptId)).isLast) return 0
+    while (performance.now() < deadline)
+    return secondsLeft(before, await selectTail(db.sql, promptId), performance.now() - startedAt)
+  }
+
+  function joinRollUp(promptId: number, deadline: number): Promise<number> {
     const rolling = inFlight.get(promptId) ?? rollUp(promptId, deadline).finally(() => inFlight.delete(promptId))
     inFlight.set(promptId, rolling)
     return rolling
@@ -41,12 +68,14 @@ export function createSignalRollup(db: Db, { patienceMs = 3_000 } = {}) {
 
   async function shortenTails(promptIds: number[], maxLeft: number, deadline: number): Promise<void> {
     for (const promptId of await selectPending(db.sql, promptIds, maxLeft)) {
-      while (!(await joinRollUp(promptId, deadline))) {
+      for (let left = 1; left > 0; ) {
+        left = await joinRollUp(promptId, deadline)
         // The rollup of another reader may have had an earlier deadline.
-        if (performance.now() < deadline) continue
+        if (left === 0 || performance.now() < deadline) continue
         // Infinity keeps the prompt in the rounds until nothing is left.
         newSignals.set(promptId, Number.POSITIVE_INFINITY)
-        throw unavailable('timeout')
+        joinRound().catch(() => {})
+        throw unavailable('timeout', catchingUp, left)
       }
     }
   }
@@ -64,16 +93,30 @@ export function createSignalRollup(db: Db, { patienceMs = 3_000 } = {}) {
 
   /** Rolls up one step of one prompt. Returns false when no prompt is far enough behind. */
   async function rollUpNext(step: number): Promise<boolean> {
-    const next = step >= stepsPerRound ? findBehind(maxBehind) : (findBehind(stepRows) ?? findBehind(maxTailOfEach))
+    const next = step >= stepsPerRound ? findBehind(maxBehind) : (findBehind(minStepRows) ?? findBehind(maxTailOfEach))
     if (!next) return false
     const [promptId, number] = next
     // Moves the prompt to the end of the queue.
     newSignals.delete(promptId)
-    const rolledUp = await rollUpSignals(db.sql, promptId, stepRows)
+    const { rolledUp, isLast } = await takeStep(promptId)
     // Other replicas and readers roll up too: a partial step means that nothing is left.
-    if (rolledUp === stepRows && number > stepRows)
-      newSignals.set(promptId, number - stepRows + (newSignals.get(promptId) ?? 0))
+    if (!isLast && number > rolledUp) newSignals.set(promptId, number - rolledUp + (newSignals.get(promptId) ?? 0))
     return true
+  }
+
+  async function rollUpAll(): Promise<void> {
+    for (let step = 0; ; step += 1) {
+      const startedAt = performance.now()
+      if (!(await rollUpNext(step))) return
+      if (db.load().pending > 0) await yieldFor(startedAt)
+    }
+  }
+
+  function joinRound(): Promise<void> {
+    round ??= rollUpAll().finally(() => {
+      round = undefined
+    })
+    return round
   }
 
   return {
@@ -86,13 +129,7 @@ export function createSignalRollup(db: Db, { patienceMs = 3_000 } = {}) {
       newSignals.set(promptId, (number ?? 0) + 1)
     },
     /** Rolls up the prompts that have many new signals. */
-    async rollUpPending(): Promise<void> {
-      for (let step = 0; ; step += 1) {
-        const startedAt = performance.now()
-        if (!(await rollUpNext(step))) return
-        await yieldFor(startedAt)
-      }
-    },
+    rollUpPending: joinRound,
     /**
      * Rolls up a prompt before it is read, unless few signals are missing. Rejects with `unavailable` if that takes too
      * long; the rest is then rolled up in the background. Does nothing on a read-only database.

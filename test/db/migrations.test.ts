@@ -48,6 +48,21 @@ test('an empty database is brought to the newest schema, and says how', async ()
   expect(await use(versions)).toEqual(names.map((name, index) => ({ version: index + 1, name })))
 })
 
+test('the tables that grow with the signals are vacuumed early', async () => {
+  const { use } = await openOwn()
+  const options = ['autovacuum_vacuum_scale_factor=0.02', 'autovacuum_vacuum_insert_scale_factor=0.02']
+  const tables = await use(
+    ({ sql }) => sql`
+      select relname as name from pg_class where relkind = 'r' and reloptions @> ${options}::text[] order by relname`,
+  )
+  expect(tables.map(({ name }) => name)).toEqual([
+    'idempotency_keys',
+    'signal_commit_counts',
+    'signal_counts',
+    'signals',
+  ])
+})
+
 test('a migration that fails leaves nothing behind, of itself and of those before it', async () => {
   const { use } = await openOwn()
   const good = { name: 'good', text: 'create table half_way (n int); insert into half_way values (1)' }
