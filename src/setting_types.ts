@@ -1,5 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
+import { splitHosts } from './lib/hosts.ts'
 
 /** The type of a setting: its documented name, and a parser that throws one line saying what is allowed. */
 export type SettingType<T> = {
@@ -91,24 +92,51 @@ export const rate = typeOf('rate', expectedRate, (value) => {
 export const oneOf = (...allowed: string[]) =>
   typeOf('choice', `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value))
 
-const url = (...protocols: string[]): SettingType<string> => ({
+/** A URL of servers. Messages never show it: it can hold a password. */
+const serverUrl = (protocols: string[], check: (urls: [URL, ...URL[]], name: string) => void): SettingType<string> => ({
   type: 'URL',
   secret: true,
   parse(value, name) {
-    const protocol = URL.canParse(value) ? new URL(value).protocol : ''
-    if (!protocols.includes(protocol)) {
-      throw new Error(`${name} must be a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`)
+    if (!protocols.some((protocol) => value.toLowerCase().startsWith(protocol))) {
+      throw new Error(`${name} must be a URL that begins with ${protocols.join(' or ')}`)
+    }
+    const urls = splitHosts(value)
+    if (
+      urls.length === 0 ||
+      urls.some(({ hostname, protocol }) => hostname === '' && (urls.length > 1 || protocol.includes('+')))
+    ) {
+      throw new Error(
+        `${name} must name hosts as host:port, separated by commas; escape "/", "?" and "#" in a password`,
+      )
     }
     try {
       decodeURIComponent(value)
     } catch {
       throw new Error(`${name} must have every "%" in its user, password and name escaped as %25`)
     }
+    check(urls as [URL, ...URL[]], name)
     return value
   },
 })
 
-export const redisUrl = url('redis:', 'rediss:')
+export const redisUrl = serverUrl(
+  ['redis://', 'rediss://', 'redis+sentinel://', 'rediss+sentinel://', 'redis+cluster://', 'rediss+cluster://'],
+  (urls, name) => {
+    const [{ protocol, pathname, search }] = urls
+    const hasPath = /^\/./.test(pathname)
+    if (!protocol.includes('+')) {
+      if (urls.length > 1) throw new Error(`${name} names several hosts: use redis+sentinel:// or redis+cluster://`)
+      return
+    }
+    if (search) throw new Error(`${name} may have no parameters with ${protocol}//`)
+    if (protocol.endsWith('+cluster:') && hasPath) {
+      throw new Error(`${name} must end after its hosts: a Redis Cluster has no numbered databases`)
+    }
+    if (protocol.endsWith('+sentinel:') && (!hasPath || pathname.indexOf('/', 1) > 0)) {
+      throw new Error(`${name} must end with the name of the master: redis+sentinel://h1:26379,h2:26379/NAME`)
+    }
+  },
+)
 
 export const publicUrl = typeOf(
   'URL',
@@ -141,19 +169,14 @@ export function requireFile(path: string, whoNames: string): void {
 
 const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
-export const postgresUrl: SettingType<string> = {
-  ...url('postgres:', 'postgresql:'),
-  parse(value, name) {
-    const { searchParams } = new URL(url('postgres:', 'postgresql:').parse(value, name))
-    const mode = searchParams.get('sslmode')
-    if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
-      throw new Error(`${name} may set TLS only with sslmode=, one of ${sslModes.join(', ')}`)
-    }
-    const root = searchParams.get('sslrootcert')
-    if (root) requireFile(root, `${name} names as sslrootcert`)
-    return value
-  },
-}
+export const postgresUrl = serverUrl(['postgres://', 'postgresql://'], ([{ searchParams }], name) => {
+  const mode = searchParams.get('sslmode')
+  if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
+    throw new Error(`${name} may set TLS only with sslmode=, one of ${sslModes.join(', ')}`)
+  }
+  const root = searchParams.get('sslrootcert')
+  if (root) requireFile(root, `${name} names as sslrootcert`)
+})
 
 const isKey = (value: string) => (/^psk_\w+$/.test(value) ? value : undefined)
 
@@ -161,11 +184,13 @@ export const apiKey = { ...typeOf('key', 'an API key, which begins with psk_', i
 
 /** Masks a secret: a key wholly; in a URL the password, and parameters that could hold one. */
 export function maskSecret(value: string): string {
-  if (!URL.canParse(value)) return '***'
-  const shown = new URL(value)
+  const urls = splitHosts(value)
+  const [shown] = urls
+  if (!shown) return '***'
   if (shown.password) shown.password = '***'
   for (const name of [...shown.searchParams.keys()]) {
     if (!['sslmode', 'sslrootcert'].includes(name)) shown.searchParams.set(name, '***')
   }
-  return shown.href
+  const hosts = urls.map(({ host }) => host).join(',')
+  return shown.href.replace(/^([^/]*\/\/(?:[^/?#]*@)?)[^/?#]*/, (_, before) => before + hosts)
 }

@@ -112,9 +112,9 @@ export function createMetrics(log: Log) {
     [...expired].map(([org, signals]) => [{ org }, signals]),
   )
   // The service starts only once the database has answered.
-  const up = new Map<string, boolean>([['database', true]])
-  measure('gauge', 'dependency_up', '1 while the dependency answers', () =>
-    [...up].map(([dependency, isUp]) => [{ dependency }, Number(isUp)]),
+  const up = new Map<string, { isUp: boolean; error: string }>([['database', { isUp: true, error: '' }]])
+  measure('gauge', 'dependency_up', '1 while the dependency answers; error: why Redis does not, such as NOPERM', () =>
+    [...up].map(([dependency, { isUp, error }]) => [{ dependency, ...(error && { error }) }, Number(isUp)]),
   )
   const countCheckpoint = counter('engine_checkpoints_total', 'Checkpoints of the embedded database')
   const setCheckpointSeconds = gauge(
@@ -186,11 +186,13 @@ export function createMetrics(log: Log) {
       ),
       expired: (org, signals) => void expired.set(org, signals + (expired.get(org) ?? 0)),
     } satisfies PruningObserver,
-    availability: (dependency: 'database' | 'redis') => (isUp: boolean, reason: string) => {
-      up.set(dependency, isUp)
-      if (isUp) log.info({ dependency }, 'dependency up')
-      else log.warn({ dependency, reason }, 'dependency down')
-    },
+    availability:
+      (dependency: 'database' | 'redis') =>
+      (isUp: boolean, reason: string, error = '') => {
+        up.set(dependency, { isUp, error })
+        if (isUp) log.info({ dependency }, 'dependency up')
+        else log.warn({ dependency, reason }, 'dependency down')
+      },
     watchDatabase(load: Db['load']) {
       measure('gauge', 'database_statements_pending', 'Statements waiting for an answer', () => load().pending)
       measure('gauge', 'database_connections_busy', 'Connections with a statement on them', () => {
