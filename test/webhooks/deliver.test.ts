@@ -74,7 +74,7 @@ test('the old secret signs no longer after the overlap', async () => {
   await emit()
   await eventually(() => statesOf(id), [['delivered', 1]])
   const [{ headers, body }] = receiver.received as [Received]
-  expect(headers['webhook-signature'].split(' ')).toHaveLength(1)
+  expect(headers['webhook-signature']?.split(' ')).toHaveLength(1)
   expect(() => new Webhook(secret).verify(body, headers)).toThrow('No matching signature')
 })
 
@@ -187,10 +187,11 @@ test.each([
     const admin = await adminOf(tenant)
     const { body } = await service.get(`${path}/${id}`, admin)
     expect(body.data).toMatchObject({ enabled: false, disabled_reason: reason })
-    const audit = await service.get('/audit?limit=1', admin)
-    expect(audit.body.data[0]).toMatchObject({
-      ...{ actor: 'delivery', action: 'endpoint.disabled', subject: id, details: { reason } },
-    })
+    const audit = await service.get('/audit', admin)
+    expect(audit.body.data.filter(({ subject }: Row) => subject === id)).toMatchObject([
+      { actor: 'delivery', action: 'endpoint.disabled', details: { reason } },
+      { action: 'endpoint.created' },
+    ])
     await emit()
     expect(await statesOf(id)).toEqual([[status, made + 1]])
     await eventually(async () => /webhook_endpoints_disabled [1-9]/.test(await metrics.text()), true)
