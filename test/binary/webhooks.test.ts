@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test'
+import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -27,8 +27,15 @@ const made = Bun.spawnSync([
 ])
 if (!made.success) throw new Error(`openssl, which this test needs, failed: ${made.stderr}`)
 
-const encrypted = useReceiver({ cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') })
-const plain = useReceiver()
+const receiver = useReceiver({ cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') })
+const { port } = new URL(receiver.url)
+const url = `https://localhost:${port}/hook`
+
+beforeEach(() => {
+  receiver.received.length = 0
+  receiver.answer = () => new Response('thanks')
+})
+
 let proxied = 0
 const proxy = createServer((socket) => {
   proxied += 1
@@ -74,15 +81,14 @@ async function start() {
 test('the binary sends over TLS to the name of the certificate, and through no proxy', async () => {
   const { startServer, createEndpoint, record, deliveries, close } = await start()
   const server = await startServer()
-  const { port } = new URL(encrypted.url)
-  const { id, secret } = await createEndpoint(`https://localhost:${port}/hook`)
+  const { id, secret } = await createEndpoint(url)
   const misnamed = await createEndpoint(`https://127.0.0.1:${port}/hook`)
   expect((await record(server, 'c0ffee')).status).toBe(201)
-  await eventually(() => deliveries(id), [['delivered', '']])
-  const [{ headers, body }] = encrypted.received as [Received]
+  await eventually(() => deliveries(id), [['delivered', 'thanks']])
+  const [{ headers, body }] = receiver.received as [Received]
   expect(new Webhook(secret).verify(body, headers)).toMatchObject({ type: 'change.live' })
   await eventually(() => deliveries(misnamed.id), [['pending', 'No answer: ERR_TLS_CERT_ALTNAME_INVALID.']])
-  expect(encrypted.received).toHaveLength(1)
+  expect(receiver.received).toHaveLength(1)
   expect(proxied).toBe(0)
   expect(await server.stop()).toBe(0)
   await close()
@@ -90,18 +96,18 @@ test('the binary sends over TLS to the name of the certificate, and through no p
 
 test('another replica sends what a killed one was sending, with the same id', async () => {
   const { startServer, createEndpoint, record, deliveries, close } = await start()
-  plain.answer = hang
-  const { id } = await createEndpoint(plain.url)
+  receiver.answer = hang
+  const { id } = await createEndpoint(url)
   const first = await startServer()
   expect((await record(first, 'c0ffee')).status).toBe(201)
-  await eventually(() => plain.received.length, 1)
+  await eventually(() => receiver.received.length, 1)
   // The embedded engine serves one process at a time.
   const beside = engine === 'postgres' ? await startServer() : undefined
   await first.kill()
-  plain.answer = () => new Response('thanks')
+  receiver.answer = () => new Response('thanks')
   const second = beside ?? (await startServer())
-  await eventually(() => plain.received.length, 2, 40_000)
-  expect(new Set(plain.received.map((one) => one.id)).size).toBe(1)
+  await eventually(() => receiver.received.length, 2, 40_000)
+  expect(new Set(receiver.received.map((one) => one.id)).size).toBe(1)
   expect(await second.stop()).toBe(0)
   expect(await deliveries(id)).toEqual([['delivered', 'thanks']])
   await close()
@@ -109,14 +115,13 @@ test('another replica sends what a killed one was sending, with the same id', as
 
 test('a stop does not wait for a receiver that hangs, and the next start sends the event immediately', async () => {
   const { startServer, createEndpoint, record, deliveries, close } = await start()
-  const before = plain.received.length
-  plain.answer = hang
-  const { id } = await createEndpoint(plain.url)
+  receiver.answer = hang
+  const { id } = await createEndpoint(url)
   const first = await startServer()
   expect((await record(first, 'c0ffee')).status).toBe(201)
-  await eventually(() => plain.received.length, before + 1)
+  await eventually(() => receiver.received.length, 1)
   expect(await first.stop()).toBe(0)
-  plain.answer = () => new Response('thanks')
+  receiver.answer = () => new Response('thanks')
   const second = await startServer()
   await eventually(() => deliveries(id), [['delivered', 'thanks']], 15_000)
   expect(await second.stop()).toBe(0)
