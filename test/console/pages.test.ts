@@ -27,6 +27,7 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
   '/settings/keys': 'tbody tr',
   '/settings/prompts': 'tbody tr',
   '/settings/webhooks': '.facts',
+  '/settings/endpoints': 'tbody tr',
   '/settings/audit': 'tbody tr',
 }
 
