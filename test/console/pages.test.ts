@@ -15,6 +15,7 @@ beforeAll(async () => {
   promptPath = `/prompts/${own.tenant.prompt}`
   await addEvidence(own.service, own.tenant.prompt)
   expect((await own.service.postSignal(own.tenant.prompt, own.tenant.key)).status).toBe(201)
+  expect((await own.service.post('/webhooks/endpoints', own.admin, { url: 'https://example.com' })).status).toBe(201)
 })
 
 /** Waits until the page has what it asked for. */
