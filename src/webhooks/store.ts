@@ -40,12 +40,12 @@ export async function insertEndpoint(
 export const selectEndpoints = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<StoredEndpoint>`
     select
-      id as "rowId", public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
+      e.id as "rowId", e.public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
       to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since,
       old_secret_until as old_secret_ends_at, created_at
-    from webhook_endpoints
-    where organisation_id = ${organisationId} and id < ${beforeId}
-    order by id desc
+    from webhook_endpoints e
+    where e.organisation_id = ${organisationId} and e.id < ${beforeId}
+    order by e.id desc
     limit ${limit}`
 
 export async function findEndpoint(sql: Sql, id: string): Promise<StoredEndpoint | undefined> {

@@ -28,8 +28,8 @@ const hints: Record<Kind, string> = {
 /** When each event is sent. */
 const events: Record<EventType, string> = {
   'change.live': 'a change went live',
-  'impact.decided': 'a change turned out better, worse or the same',
-  'usage.threshold': '80% or 100% of the month is used',
+  'impact.decided': 'a verdict on a change is known',
+  'usage.threshold': '80% or all of the month is used',
 }
 
 function Choices({ chosen }: { chosen: Pick<Endpoint, 'events' | 'prompts'> }) {
