@@ -1,6 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import type { EndpointKind, EndpointRow } from './schema.ts'
 import type { DeliveryRow } from './schema_deliveries.ts'
+import type { Receiver } from './send.ts'
 
 /** What a change can set. The URL is whole. */
 export type EndpointValues = Pick<
@@ -57,6 +58,17 @@ export async function findEndpoint(sql: Sql, id: string): Promise<StoredEndpoint
     from webhook_endpoints
     where public_id = ${id}`
   return row
+}
+
+/** Where to send to, with the secrets that sign now. */
+export async function selectReceiver(sql: Sql, rowId: number, now: Date): Promise<Receiver> {
+  const [row] = await sql<Receiver>`
+    select
+      kind, url,
+      to_json(array_remove(array[secret, case when old_secret_until > ${now} then old_secret end], null)) as secrets
+    from webhook_endpoints
+    where id = ${rowId}`
+  return row as Receiver
 }
 
 /** Lets events still be written for the endpoint meanwhile. */

@@ -36,13 +36,20 @@ test('an endpoint is created with its secret shown once, edited, rotated, and re
   await row.getByText('Disabled').waitFor()
   const prompts = [own.tenant.prompt]
   expect(await list()).toMatchObject([{ events: null, prompts, enabled: false, disabled_reason: 'requested' }])
-  await row.getByRole('button', { name: 'Rotate' }).click()
+  await own.service.patch(`/webhooks/endpoints/${(await list())[0].id}`, own.admin, { url: 'https://127.0.0.1/hook?a' })
+  await page.reload()
+  await page.getByRole('button', { name: 'Test' }).click()
+  await page.getByRole('button', { name: 'Send ping' }).click()
+  await page.getByRole('status').getByText('Not delivered').waitFor()
+  expect(await findBarriers(page)).toEqual([])
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('button', { name: 'Rotate' }).click()
   await page.getByLabel('Old secret stays valid').selectOption('for 1 hour')
   await page.getByRole('button', { name: 'Rotate', exact: true }).click()
   const rotated = page.getByRole('dialog', { name: 'Secret rotated' })
   expect(await rotated.locator('code').textContent()).not.toBe(secret)
   await rotated.getByRole('button', { name: 'Done' }).click()
-  await row.getByRole('button', { name: 'Remove' }).click()
+  await page.getByRole('button', { name: 'Remove' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
   await page.getByText('No endpoints yet').waitFor()
   expect(await list()).toEqual([])
@@ -58,6 +65,7 @@ test('an endpoint for a chat is created without a secret to keep, and shows only
   await row.waitFor()
   expect(await row.getByRole('button').allTextContents()).toEqual([
     'Edit https://hooks.slack.com/…',
+    'Test https://hooks.slack.com/…',
     'Remove https://hooks.slack.com/…',
   ])
   expect(await page.getByRole('dialog').count()).toBe(0)

@@ -5,6 +5,7 @@ import type { Schemas } from '../client/schemas.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Input, Select } from '../parts/field.tsx'
 import { SecretForm } from '../parts/secret_form.tsx'
+import { Note } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { PromptFields, readPrompts } from './key_fields.tsx'
 import { overlaps } from './key_forms.tsx'
@@ -142,6 +143,36 @@ export function RemoveEndpoint({ endpoint, onClose }: EndpointProps) {
       <p>
         <Text>{endpoint.url}</Text> gets no more events, also none that are pending. This cannot be undone.
       </p>
+    </FormDialog>
+  )
+}
+
+/** Sends a ping and shows what the receiver answered. */
+export function TestEndpoint({ endpoint, onClose }: EndpointProps) {
+  const [outcome, setOutcome] = useState<Schemas['WebhookEndpointTest']['data']>()
+  const submit = async () => {
+    setOutcome(undefined)
+    const { data } = await answerOf(api.POST('/api/v1/webhooks/endpoints/{endpoint_id}/test', pathOf(endpoint)))
+    setOutcome(data)
+  }
+  return (
+    <FormDialog title="Test endpoint" does="Send ping" onSubmit={submit} onClose={onClose}>
+      <p>
+        Sends a ping to <Text>{endpoint.url}</Text> and shows the response.
+      </p>
+      <div role="status">
+        {outcome && (
+          <Note
+            title={`${outcome.delivered ? 'Delivered' : 'Not delivered'}${outcome.response_code ? `: ${outcome.response_code}` : ''}`}
+          >
+            {outcome.response_text && (
+              <p>
+                <Text>{outcome.response_text}</Text>
+              </p>
+            )}
+          </Note>
+        )}
+      </div>
     </FormDialog>
   )
 }

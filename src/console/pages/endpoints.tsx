@@ -10,10 +10,10 @@ import { Note } from '../parts/states.tsx'
 import { Text, When } from '../parts/text.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { DisabledEndpoints, disabledReasons } from './disabled_endpoints.tsx'
-import { EditEndpoint, kinds, NewEndpoint, RemoveEndpoint, RotateEndpoint } from './endpoint_forms.tsx'
+import { EditEndpoint, kinds, NewEndpoint, RemoveEndpoint, RotateEndpoint, TestEndpoint } from './endpoint_forms.tsx'
 
 type Endpoint = Schemas['WebhookEndpoint']
-type Change = { kind: 'new' } | { kind: 'edit' | 'rotate' | 'remove'; endpoint: Endpoint }
+type Change = { kind: 'new' } | { kind: 'edit' | 'test' | 'rotate' | 'remove'; endpoint: Endpoint }
 
 /** The endpoints of the organisation, or the deliveries of the one that the address names. */
 export function Endpoints() {
@@ -55,6 +55,7 @@ function EndpointList() {
       />
       {change?.kind === 'new' && <NewEndpoint onClose={close} />}
       {change?.kind === 'edit' && <EditEndpoint endpoint={change.endpoint} onClose={close} />}
+      {change?.kind === 'test' && <TestEndpoint endpoint={change.endpoint} onClose={close} />}
       {change?.kind === 'rotate' && <RotateEndpoint endpoint={change.endpoint} onClose={close} />}
       {change?.kind === 'remove' && <RemoveEndpoint endpoint={change.endpoint} onClose={close} />}
     </Page>
@@ -105,11 +106,12 @@ function State({ endpoint }: { endpoint: Endpoint }) {
   )
 }
 
-type ActionsProps = { endpoint: Endpoint; onChoose(kind: 'edit' | 'rotate' | 'remove'): void }
+type ActionsProps = { endpoint: Endpoint; onChoose(kind: 'edit' | 'test' | 'rotate' | 'remove'): void }
 
 const Actions = ({ endpoint: { url, kind }, onChoose }: ActionsProps) => (
   <span class="row-actions">
     <Button look="small" does="Edit" to={url} onClick={() => onChoose('edit')} />
+    <Button look="small" does="Test" to={url} onClick={() => onChoose('test')} />
     {kind === 'webhook' && <Button look="small" does="Rotate" to={url} onClick={() => onChoose('rotate')} />}
     <Button look="small" does="Remove" to={url} onClick={() => onChoose('remove')} />
   </span>
