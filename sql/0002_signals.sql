@@ -90,9 +90,14 @@ create function write_signals(
   -- so that two calls never deadlock.
   organisation_ids bigint[],
   months date[],
-  -- For each signal, the position of its month in the arrays above.
-  month_numbers integer[],
+  -- The prompts that the signals are of, each once, with the organisations and the public ids that they must have. After a
+  -- failover that lost changes, another organisation's prompt may have the id that a replica remembers.
   prompt_ids bigint[],
+  prompt_owners bigint[],
+  prompt_public_ids text[],
+  -- For each signal, the position of its month and of its prompt in the arrays above.
+  month_numbers integer[],
+  prompt_numbers integer[],
   are_positive boolean[],
   -- A JSON array of objects and nulls; null when no signal has metadata.
   metadata_list jsonb,
@@ -108,9 +113,10 @@ create function write_signals(
   browser_key_months date[],
   browser_key_numbers integer[],
 
-  -- recorded, refused, replayed (recorded before with the same idempotency key) or conflict (that signal was another one).
+  -- recorded, refused, replayed (recorded before with the same idempotency key), conflict (that signal was another one)
+  -- or missing (the organisation has no such prompt).
   out outcomes text[],
-  -- The id of the recorded or earlier signal; null when refused.
+  -- The id of the recorded or earlier signal; null when refused or missing.
   out ids bigint[],
   -- The time of the earlier signal; null as a whole when there is none.
   out earlier_times bigint[],
@@ -139,8 +145,10 @@ declare
   -- For each signal whose idempotency key was used before.
   earlier_ids bigint[];
   are_same boolean[];
+  -- The positions of the prompts that do not exist; null when all do.
+  missing_prompts integer[];
   -- Whether only the month's limit decides.
-  is_plain boolean := idempotency_key_list is null and browser_key_numbers is null;
+  is_plain boolean;
   -- For the signal at hand.
   month_number integer;
   browser_key_number integer;
@@ -156,10 +164,18 @@ begin
   end loop;
 
   select
-    array_agg(u.used order by u.number), array_agg(u.monthly_limit order by u.number), array_agg(u.block order by u.number)
-  into used_before, month_limits, month_blocks
+    array_agg(u.used order by u.number), array_agg(u.monthly_limit order by u.number), array_agg(u.block order by u.number),
+    (
+      select array_agg(g.number)
+      from unnest(prompt_ids, prompt_owners, prompt_public_ids) with ordinality g (id, owner, public_id, number)
+      where not exists (
+        select from prompts p where p.id = g.id and p.organisation_id = g.owner and p.public_id = g.public_id
+      )
+    )
+  into used_before, month_limits, month_blocks, missing_prompts
   from usages_of(organisation_ids, months) u;
   month_used := used_before;
+  is_plain := idempotency_key_list is null and browser_key_numbers is null and missing_prompts is null;
 
   if browser_key_numbers is not null then
     select
@@ -182,7 +198,7 @@ begin
     select
       array_agg(s.id order by g.number), array_agg((extract(epoch from s.created_at) * 1000)::bigint order by g.number),
       array_agg(
-        s.prompt_id = prompt_ids[g.number]
+        s.prompt_id = prompt_ids[prompt_numbers[g.number]]
           and (s.value = 'positive') = are_positive[g.number]
           and s.metadata is not distinct from nullif(metadata_list -> (g.number::integer - 1), 'null')
         order by g.number
@@ -190,7 +206,7 @@ begin
     into earlier_ids, earlier_times, are_same
     from unnest(idempotency_key_list) with ordinality g (key, number)
     left join lateral (
-      select k.prompt_id, k.signal_id
+      select k.organisation_id, k.prompt_id, k.signal_id
       from idempotency_keys k
       where k.organisation_id = organisation_ids[month_numbers[g.number]] and k.key = g.key
       limit 1
@@ -198,16 +214,16 @@ begin
     left join lateral (
       select s.id, s.prompt_id, s.value, s.metadata, s.created_at
       from signals s
-      where s.prompt_id = k.prompt_id and s.id = k.signal_id
+      where s.organisation_id = k.organisation_id and s.prompt_id = k.prompt_id and s.id = k.signal_id
       limit 1
     ) s on true;
   end if;
 
   -- The outcome and the id of most signals. Drawing the ids together is cheaper than one by one; some stay unused.
-  outcomes := array_fill('recorded'::text, array[cardinality(prompt_ids)]);
-  ids := array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_ids)));
+  outcomes := array_fill('recorded'::text, array[cardinality(prompt_numbers)]);
+  ids := array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_numbers)));
 
-  for number in 1 .. cardinality(prompt_ids) loop
+  for number in 1 .. cardinality(prompt_numbers) loop
     month_number := month_numbers[number];
     if is_plain and month_used[month_number] < month_limits[month_number] then
       -- Most signals. Every further expression is measurable in throughput.
@@ -216,7 +232,10 @@ begin
       continue;
     end if;
     browser_key_number := browser_key_numbers[number];
-    if earlier_ids[number] is not null then
+    if prompt_numbers[number] = any (missing_prompts) then
+      outcomes[number] := 'missing';
+      ids[number] := null;
+    elsif earlier_ids[number] is not null then
       outcomes[number] := case when are_same[number] then 'replayed' else 'conflict' end;
       ids[number] := earlier_ids[number];
     elsif month_used[month_number] >= month_limits[month_number]
@@ -238,7 +257,8 @@ begin
   insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
   overriding system value
   select
-    ids[n], organisation_ids[month_numbers[n]], prompt_ids[n], case when are_positive[n] then 'positive' else 'negative' end,
+    ids[n], organisation_ids[month_numbers[n]], prompt_ids[prompt_numbers[n]],
+    case when are_positive[n] then 'positive' else 'negative' end,
     nullif(metadata_list -> (n - 1), 'null'), to_timestamp(created_ats[n] / 1000::double precision)
   from generate_series(1, cardinality(ids)) n
   -- Recorded now. To read outcomes[n], Postgres would go through all texts before it.
@@ -261,7 +281,7 @@ begin
   if idempotency_key_list is not null then
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at)
     select
-      organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[n], ids[n],
+      organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]], ids[n],
       coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision))
     from generate_series(1, cardinality(ids)) n
     where idempotency_key_list[n] is not null and outcomes[n] = 'recorded';

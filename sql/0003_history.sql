@@ -1,6 +1,6 @@
 -- One history entry of a prompt: a commit that went live, or an event of a pull request. A history is ordered by created_at, then
 -- by id: ids are drawn while the prompt is locked, so entries of the same time keep the order in which they arrived. There
--- are no foreign keys in this file: prompts are never deleted, and every writer locks the prompt first.
+-- are no foreign keys in this file: every writer locks the prompt first, and so does its erasure.
 create table history_entries (
   id bigint generated always as identity primary key,
   organisation_id bigint not null,
@@ -184,9 +184,11 @@ begin
     from near n
   )
   update history_entries h
-  set is_change = d.is_change
-  from decided d
-  where h.id = d.id and d.created_at >= since and d.was_change <> d.is_change;
+  set is_change = not h.is_change
+  -- An array, so that entries are found by their ids also where a table was small when Postgres last looked.
+  where h.id = any (array(
+    select d.id from decided d where d.created_at >= since and d.was_change <> d.is_change
+  ));
 end
 $$;
 

@@ -103,11 +103,11 @@ begin
   select w.* into watermark from signal_watermarks w where w.prompt_id = given_prompt_id for update;
   if not found then
     insert into signal_watermarks (prompt_id, organisation_id, counted_to)
-    select s.prompt_id, s.organisation_id, 0
-    from signals s
-    where s.prompt_id = given_prompt_id
-    order by s.prompt_id, s.id
-    limit 1
+    select p.id, p.organisation_id, 0
+    from prompts p
+    where p.id = given_prompt_id and exists (
+      select from signals s where s.organisation_id = p.organisation_id and s.prompt_id = p.id
+    )
     on conflict do nothing;
     select w.* into watermark from signal_watermarks w where w.prompt_id = given_prompt_id for update;
   end if;
@@ -135,7 +135,8 @@ begin
     from (
       select s.id, s.value, s.created_at, s.metadata
       from signals s
-      where s.prompt_id = given_prompt_id and s.id > watermark.counted_to
+      where s.organisation_id = watermark.organisation_id and s.prompt_id = given_prompt_id
+        and s.id > watermark.counted_to
       order by s.prompt_id, s.id
       limit max_rows
     ) s
@@ -152,9 +153,9 @@ begin
 end
 $$;
 
--- Erases the signals of a prompt that have these ids, also from the rollups. Returns the number erased. The usage of the
+-- Erases the signals of an organisation's prompt that have these ids, also from the rollups. Returns the number erased. The usage of the
 -- month stays. The idempotency key of a signal goes with it, or it would replay a signal that is gone.
-create function erase_signals(given_prompt_id bigint, signal_ids bigint[])
+create function erase_signals(given_organisation_id bigint, given_prompt_id bigint, signal_ids bigint[])
 returns integer
 language plpgsql
 as $$
@@ -163,14 +164,15 @@ declare
   erased record;
 begin
   -- Without a watermark there was no signal when it was looked for. One recorded since is left alone: it may be counted.
-  if watermark.prompt_id is null then
+  if watermark.organisation_id is distinct from given_organisation_id then
     return 0;
   end if;
-  delete from idempotency_keys k where k.prompt_id = given_prompt_id and k.signal_id = any (signal_ids);
+  delete from idempotency_keys k
+  where k.organisation_id = given_organisation_id and k.prompt_id = given_prompt_id and k.signal_id = any (signal_ids);
 
   with deleted as (
     delete from signals s
-    where s.prompt_id = given_prompt_id and s.id = any (signal_ids)
+    where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = any (signal_ids)
     returning s.value, s.created_at, s.metadata, s.id <= watermark.counted_to as is_counted
   ), counted as (
     select
@@ -240,15 +242,18 @@ as $$
   where d.first_day = d.last_day and d.first_quarter < d.last_quarter
 $$;
 
--- Counts the signals of a prompt between each two of the ascending bounds, the lower one included. Spans are numbered from
+-- Counts the signals of an organisation's prompt between each two of the ascending bounds, the lower one included. Spans are numbered from
 -- 1; those without signals have no row.
-create function count_signals_between(given_prompt_id bigint, bounds timestamptz[])
+create function count_signals_between(given_organisation_id bigint, given_prompt_id bigint, bounds timestamptz[])
 returns table (number integer, positive bigint, negative bigint)
 language plpgsql
 stable
 as $$
 declare
-  watermark bigint := coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = given_prompt_id), 0);
+  watermark bigint := coalesce((
+    select w.counted_to from signal_watermarks w
+    where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id
+  ), 0);
 begin
   return query
   with parts as materialized (select * from parts_of_spans(bounds))
@@ -259,7 +264,8 @@ begin
     cross join lateral (
       select sum(c.positive) as positive, sum(c.negative) as negative
       from signal_counts c
-      where c.prompt_id = given_prompt_id and c.minutes = p.minutes and c.start >= p.low and c.start < p.high
+      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = p.minutes
+        and c.start >= p.low and c.start < p.high
     ) c
     where p.minutes > 0 and c.positive is not null
     union all
@@ -270,7 +276,8 @@ begin
         count(*) filter (where s.value = 'positive') as positive,
         count(*) filter (where s.value = 'negative') as negative
       from signals s
-      where s.prompt_id = given_prompt_id and s.id <= watermark and s.created_at >= p.low and s.created_at < p.high
+      where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id <= watermark
+        and s.created_at >= p.low and s.created_at < p.high
     ) s
     where p.minutes = 0 and s.positive + s.negative > 0
     union all
@@ -279,7 +286,8 @@ begin
     from (
       select width_bucket(s.created_at, bounds) as number, s.value
       from signals s
-      where s.prompt_id = given_prompt_id and s.id between watermark + 1 and 9223372036854775807
+      where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id
+        and s.id between watermark + 1 and 9223372036854775807
     ) t
     where t.number between 1 and cardinality(bounds) - 1
   ) found

@@ -20,6 +20,8 @@ import { promptRoutes } from './prompts/routes.ts'
 import { batchRoutes, signalRoutes } from './signals/routes.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { statsRoutes } from './stats/routes.ts'
+import { endpointRoutes } from './webhooks/routes.ts'
+import { endpointDeliveryRoutes } from './webhooks/routes_deliveries.ts'
 
 export function createApp(
   services: Services,
@@ -38,6 +40,8 @@ export function createApp(
     keyRoutes(services, wrapper),
     promptRoutes(services, wrapper),
     webhookRoutes(services, wrapper),
+    endpointRoutes(services, wrapper),
+    endpointDeliveryRoutes(services, wrapper),
     auditRoutes(services, wrapper),
   ]
   const console = servesConsole ? consoleRoutes(wrapper) : undefined

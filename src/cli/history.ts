@@ -49,7 +49,7 @@ export const commands = onDatabase([
     ifInterrupted: 'nothing was recorded',
     verifyWith: 'history list --prompt PROMPT',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
-      const readLines = await keepLines(args.positional(0), (input as Input).stream, signal)
+      const readLines = await keepLines(args.positional(0), input as Input, signal)
       const { recorded, known } = await importHistory(db, clock, readLines, (lines, state, share) =>
         progress.count(lines, `lines ${state}`, share),
       )
@@ -81,7 +81,7 @@ export const commands = onDatabase([
       const found = await findEntry(db.sql, id)
       if (!found) throw new ServiceError('not_found', `There is no history entry ${id}.`)
       const { readDiff } = await import('../history/diff.ts')
-      const { entry, ...texts } = await readDiff(db.sql, found.promptId, found.name, id, base)
+      const { entry, ...texts } = await readDiff(db.sql, found.prompt, found.name, id, base)
       output.show(args.options.json && args.options.diff ? { ...entry, ...texts } : entry)
       if (args.options.json || !args.options.diff) return
       output.text(texts.diff ?? 'The text of this change, or of the one before it, is not stored.\n')
@@ -95,7 +95,7 @@ export const commands = onDatabase([
     async run({ db, clock, args, output }) {
       const prompt = args.required('prompt')
       const id = entryArgument(args)
-      await removeEntry(db, clock, await requirePrompt(db.sql, prompt), prompt, id, operator)
+      await removeEntry(db, clock, await requirePrompt(db.sql, prompt), id, operator)
       output.show({ prompt, removed: id })
     },
   },

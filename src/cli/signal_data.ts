@@ -27,7 +27,7 @@ export const signalDataCommands = onDatabase([
       let signals = 0
       const fill = async (put: (text: string) => Promise<void>) => {
         const [{ organisationId, promptId: id, publicId }] = (await findSources(db, clock, args)) as [PurgeSource]
-        const prompt = id === null ? null : { id, publicId }
+        const prompt = id === null ? null : { id, organisationId, publicId }
         for await (const step of exportSignals(db, { organisationId, prompt }, args.asQuery(exportParams.parse))) {
           await put(step.text)
           signals += step.signals

@@ -26,8 +26,8 @@ const readCommands = onDatabase([
     description: 'lists the signals of a prompt, newest first',
     check: parseListQuery,
     async run({ db, args, output }) {
-      const { id } = await requirePrompt(db.sql, args.required('prompt'))
-      const { data, nextCursor } = await listSignals(db, id, parseListQuery(args))
+      const prompt = await requirePrompt(db.sql, args.required('prompt'))
+      const { data, nextCursor } = await listSignals(db, prompt, parseListQuery(args))
       output.table(data, signalColumns, signalJson)
       if (nextCursor) output.say(`For older signals: --cursor ${nextCursor}`)
     },
@@ -38,9 +38,9 @@ const readCommands = onDatabase([
       '[--by metadata.FIELD]',
     description: 'counts the signals of a prompt over time; with --by, splits the newest by a metadata field',
     async run({ db, clock, args, output }) {
-      const { id } = await requirePrompt(db.sql, args.required('prompt'))
+      const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery((given) => parseStatsQuery(given, clock.now()))
-      const stats = await readStats(db, createSignalRollup(db, patient), id, query)
+      const stats = await readStats(db, createSignalRollup(db, patient), prompt, query)
       showStats(output, stats, args.options.json === true)
     },
   },

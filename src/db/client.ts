@@ -25,6 +25,8 @@ export type Db = {
   transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest, isolation?: Isolation): Promise<T>
   /** Calls `onGap` when the subscription begins and after a lost connection: earlier notifications were missed. */
   listen(...subscription: Subscription): void
+  /** Calls the listener when a connection is lost, before anything is sent on one that takes its place. */
+  onConnectionLost(listener: () => void): void
   /** Rejects with a ReadOnlyError, and replaces the connections, when they lead to a server that can only be read. */
   requireWritable(): Promise<void>
   /** The embedded engine does nothing else during a statement, so background work takes small steps there. */
@@ -188,6 +190,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
       return isolation === 'repeatable read' ? limitSnapshots(run, permitRequest) : run()
     },
     listen: pools.subscribe,
+    onConnectionLost: pools.onLost,
     isEmbedded: !isRemote,
     load: () => ({ pending, connections: maxConnections + maxConcurrent }),
     close: pools.end,

@@ -34,14 +34,24 @@ const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) *
 const formatTextArray = (values: (string | null)[]): string =>
   `{${values.map((text) => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
 
-/** A pool of at most `max` connections, each of which has at most `pipeline` further statements in flight. */
-export function openPool(target: Target, session: SessionOptions, max: number, pipeline: number) {
+/**
+ * A pool of at most `max` connections, each of which has at most `pipeline` further statements in flight. Calls `onLost`
+ * when a connection is closed, before another takes its place.
+ */
+export function openPool(
+  target: Target,
+  session: SessionOptions,
+  max: number,
+  pipeline: number,
+  onLost: () => void = () => {},
+) {
   const options: DriverOptions = {
     max,
     max_pipeline: pipeline,
     connect_timeout: 3,
     backoff,
     onnotice: () => {},
+    onclose: onLost,
     connection: {
       application_name: 'prompt-signals',
       statement_timeout: session.queryTimeoutMs,

@@ -13,10 +13,14 @@ const endSeconds = 5
 /** Single statements are not pipelined, so that a slow one delays no others. Within a transaction the driver has to. */
 export function openPools(target: Target, session: SessionOptions, sizes: Record<keyof PoolPair, number>) {
   const open = (): PoolPair => ({
-    statements: openPool(target, session, sizes.statements, 0),
-    transactions: openPool(target, session, sizes.transactions, 1),
+    statements: openPool(target, session, sizes.statements, 0, notifyLost),
+    transactions: openPool(target, session, sizes.transactions, 1, notifyLost),
   })
   const subscriptions: Subscription[] = []
+  const lossListeners: (() => void)[] = []
+  const notifyLost = () => {
+    for (const onLost of lossListeners) onLost()
+  }
   let current = open()
 
   // The driver itself subscribes again when it loses that connection.
@@ -33,6 +37,7 @@ export function openPools(target: Target, session: SessionOptions, sizes: Record
     /** Replaces all, as the driver cannot close one. One whose peer vanished could stay in use for 15 minutes. */
     replace(broken: PoolPair): void {
       if (broken !== current || !('url' in target)) return
+      notifyLost()
       current = open()
       for (const subscription of subscriptions) listen(subscription)
       end(broken).catch(() => {})
@@ -42,6 +47,7 @@ export function openPools(target: Target, session: SessionOptions, sizes: Record
       subscriptions.push(subscription)
       listen(subscription)
     },
+    onLost: (listener: () => void) => void lossListeners.push(listener),
     end: () => end(current),
   }
 }

@@ -56,6 +56,7 @@ export async function recordHistoryBatch(
     async (sql) => {
       result.outcomes = await recordEntries(sql, clock, toRecord, 'git', {
         otherPrompts: [...prompts.values()],
+        publicIds: [...prompts.keys()],
         liveBranch,
       })
       await markFilesSeen(sql, seen)

@@ -2,6 +2,7 @@ import { createTwoFilesPatch, FILE_HEADERS_ONLY, formatPatch } from 'diff'
 import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { invalidQuery } from '../lib/params.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import { showTitledEntry } from './read.ts'
 import { findChangeBefore, selectEntryWithText } from './store_texts.ts'
 
@@ -9,11 +10,11 @@ import { findChangeBefore, selectEntryWithText } from './store_texts.ts'
 const maxEditLength = 200
 
 /** Compares the text of an entry with that of another, or of the change before it. `name` is shown in the diff. */
-export async function readDiff(sql: Sql, promptId: number, name: string, id: number, base: number | null) {
-  const entry = await selectEntryWithText(sql, promptId, id)
+export async function readDiff(sql: Sql, prompt: OwnedPrompt, name: string, id: number, base: number | null) {
+  const entry = await selectEntryWithText(sql, prompt, id)
   if (!entry) throw notFound()
-  const baseId = base ?? (await findChangeBefore(sql, promptId, id))
-  const before = baseId === undefined ? undefined : await selectEntryWithText(sql, promptId, baseId)
+  const baseId = base ?? (await findChangeBefore(sql, prompt, id))
+  const before = baseId === undefined ? undefined : await selectEntryWithText(sql, prompt, baseId)
   if (base !== null && !before) {
     throw invalidQuery({ path: 'base', message: 'must be the id of a history entry of this prompt' })
   }

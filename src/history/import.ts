@@ -29,7 +29,7 @@ export async function importHistory(
   }
 
   return db.transaction(async (sql) => {
-    if (!(await lockHistories(sql, [...promptIds.values()]))) throw notFound()
+    if (!(await lockHistories(sql, [...promptIds.values()], [...promptIds.keys()]))) throw notFound()
     let [recorded, known] = [0, 0]
     let batch: ReportedEntry[] = []
     for await (const { prompt, entry, isTimed, lineNumber } of parseLines(readLines(), clock)) {

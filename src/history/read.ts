@@ -3,7 +3,7 @@ import { notFound, unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { linkPages, offsetOf, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
-import { isPromptId } from '../prompts/find.ts'
+import { isPromptId, type OwnedPrompt } from '../prompts/find.ts'
 import { SharedCache } from './page_cache.ts'
 import { actions, type HistoryEntry } from './schema.ts'
 import { addressOfPage, type EntryQuery, type KeyedHistoryQuery } from './schema_params.ts'
@@ -52,12 +52,12 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 
   const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
 
-  async function buildPage({ promptId, prompt }: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
-    const { version, totalCount, entries } = await readEntries(db.sql, promptId, query)
+  async function buildPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
+    const { version, totalCount, entries } = await readEntries(db.sql, history, query)
     return {
       version,
       body: writeNumberedPage(query, totalCount, entries.map(query.include ? showTitledEntry : showEntry)),
-      links: linkPages(query, totalCount, (page) => addressOfPage(baseUrl, prompt, query, page)),
+      links: linkPages(query, totalCount, (page) => addressOfPage(baseUrl, history.prompt, query, page)),
     }
   }
 
@@ -95,7 +95,7 @@ const stateId = ({ organisationId, prompt }: StateKey): string => `${organisatio
 const mustCountMatches = ({ action, branch }: EntryQuery): boolean => action !== null || branch !== null
 
 /** Reads a page of entries, or of those that are changes, and its total, which is counted unless the ranks have it. */
-export async function readEntries(sql: Sql, promptId: number, query: EntryQuery, onlyChanges = false) {
+export async function readEntries(sql: Sql, prompt: OwnedPrompt, query: EntryQuery, onlyChanges = false) {
   const page = {
     offset: offsetOf(query),
     size: query.limit,
@@ -105,8 +105,8 @@ export async function readEntries(sql: Sql, promptId: number, query: EntryQuery,
   const filter = { actions: query.action ?? actions, branch: query.branch, onlyChanges }
   const selected =
     onlyChanges || mustCountMatches(query)
-      ? await selectFilteredPage(sql, promptId, page, filter)
-      : await selectPage(sql, promptId, page)
+      ? await selectFilteredPage(sql, prompt, page, filter)
+      : await selectPage(sql, prompt, page)
   // The prompt is missing only after a failover that lost it since the look-up.
   if (!selected) throw notFound()
   return selected

@@ -8,6 +8,7 @@ import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
+import { announceChanges } from './announce.ts'
 import { commitRange, createCommitNames } from './commit_names.ts'
 import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
@@ -15,7 +16,7 @@ import { type Outcome, reconcile } from './reconcile.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
 import type { EntryRow } from './store.ts'
 import { selectCommitEntries, selectLiveNeighbours, selectMergedCommits, selectRemoved } from './store_known.ts'
-import { insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
+import { type Inserted, insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
 
 export type { Outcome }
 
@@ -75,14 +76,14 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
 export async function recordEntry(
   db: Db,
   clock: Clock,
-  { id, organisationId }: Prompt,
+  { id, organisationId, publicId }: Prompt,
   given: unknown,
   request?: IdempotentRequest,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline: request?.deadline }
-  const record = (sql: Sql) => recordOne(sql, entry)
+  const record = (sql: Sql) => recordOne(sql, clock, entry, publicId)
   for (;;) {
     const startedAt = performance.now()
     try {
@@ -100,28 +101,41 @@ export async function recordEntry(
 }
 
 /** Most entries have a new commit and repeat none, so one statement is enough. */
-async function recordOne(sql: Sql, entry: EntryToRecord): Promise<{ entry: HistoryEntry; isNew: boolean }> {
-  const [newId] = await insertEntries(sql, [entry], commitRange(entry.commit_sha))
-  if (newId !== undefined) return { entry: showTitledEntry({ ...entry, id: newId }), isNew: true }
-  if (!(await lockHistories(sql, [entry.prompt_id]))) throw notFound()
-  const { inserts, insertedIds, repeated } = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
-  const [added] = inserts
+async function recordOne(
+  sql: Sql,
+  clock: Clock,
+  entry: EntryToRecord,
+  publicId: string,
+): Promise<{ entry: HistoryEntry; isNew: boolean }> {
+  const announce = async (added: EntryToRecord, inserted: Inserted[]) => {
+    await announceChanges(sql, inserted, clock.now())
+    return { entry: showTitledEntry({ ...added, id: inserted[0]?.ids[0] as number }), isNew: true }
+  }
+  const inserted = await insertEntries(sql, [entry], { publicId, ...commitRange(entry.commit_sha) })
+  if (inserted.length > 0) return announce(entry, inserted)
+  if (!(await lockHistories(sql, [entry.prompt_id], [publicId]))) throw notFound()
+  const result = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
+  const [added] = result.inserts
   return added
-    ? { entry: showTitledEntry({ ...added, id: insertedIds[0] as number }), isNew: true }
-    : { entry: showTitledEntry(repeated[0] as KnownEntry), isNew: false }
+    ? announce(added, result.inserted)
+    : { entry: showTitledEntry(result.repeated[0] as KnownEntry), isNew: false }
 }
 
 /**
  * Records the entries of one source in the caller's transaction, and says what became of each. The history is the same in
  * whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
- * all are locked here, once and in order. Those without a live branch get `liveBranch`.
+ * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`.
  */
 export async function recordEntries(
   sql: Sql,
   clock: Clock,
   given: PromptEntry[],
   source: 'git' | 'github',
-  { otherPrompts = [], liveBranch }: { otherPrompts?: number[]; liveBranch?: string | undefined } = {},
+  {
+    otherPrompts = [],
+    publicIds,
+    liveBranch,
+  }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined } = {},
 ): Promise<Outcome[]> {
   const reported = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
@@ -135,9 +149,12 @@ export async function recordEntries(
     isTimed: entry.created_at !== undefined,
   }))
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
-  if (!(await lockHistories(sql, prompts))) throw notFound()
+  if (!(await lockHistories(sql, prompts, publicIds))) throw notFound()
   if (liveBranch !== undefined) await setLiveBranch(sql, prompts, liveBranch)
-  return reported.length > 0 ? (await recordLocked(sql, reported)).outcomes : []
+  if (reported.length === 0) return []
+  const { outcomes, inserted } = await recordLocked(sql, reported)
+  await announceChanges(sql, inserted, clock.now())
+  return outcomes
 }
 
 /** Records entries in histories that the caller has locked. */
@@ -154,7 +171,7 @@ export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
   const again = mayRollBack ? findLiveAgain(reported, known) : []
   const live = again.length > 0 ? await selectLiveNeighbours(sql, again) : []
   const result = reconcile(reported, known, { merged, removed, live })
-  return { ...result, insertedIds: await writeReconciliation(sql, result) }
+  return { ...result, inserted: await writeReconciliation(sql, result) }
 }
 
 /**

@@ -8,21 +8,15 @@ import { selectEntry } from './store_known.ts'
 import { insertRemoved, lockHistories, writeReconciliation } from './store_write.ts'
 
 /** Removes an entry that is wrong. Sync and the webhook do not bring it back if they had reported it. */
-export async function removeEntry(
-  db: Db,
-  clock: Clock,
-  { id: promptId, organisationId }: Prompt,
-  publicId: string,
-  entryId: number,
-  actor: Actor,
-): Promise<void> {
+export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId: number, actor: Actor): Promise<void> {
   await db.transaction(async (sql) => {
-    await lockHistories(sql, [promptId])
-    const entry = await selectEntry(sql, promptId, entryId)
+    const { id, organisationId, publicId: subject } = prompt
+    const isThere = await lockHistories(sql, [id], [subject])
+    const entry = isThere ? await selectEntry(sql, prompt, entryId) : undefined
     if (!entry) throw notFound()
     await writeReconciliation(sql, { inserts: [], updates: [], deletes: [entry], mergedCommits: [] })
     if (entry.in_git || entry.on_github) await insertRemoved(sql, entry)
     const details = { entry: showEntry(entry) }
-    await recordAudit(sql, clock, actor, { organisationId, action: 'history.removed', subject: publicId, details })
+    await recordAudit(sql, clock, actor, { organisationId, action: 'history.removed', subject, details })
   }, permitRequestOf(actor))
 }

@@ -124,7 +124,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
         const id = parseId(entry_id)
         if (id === undefined) throw notFound()
         const { removeEntry } = await import('./remove.ts')
-        await removeEntry(db, clock, prompt, prompt_id, id, keyHolder(caller, context))
+        await removeEntry(db, clock, prompt, id, keyHolder(caller, context))
         return context.replyData({ id })
       }),
       { detail: operations.removeHistoryEntry },

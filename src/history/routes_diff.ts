@@ -38,7 +38,7 @@ export const diffRoutes = ({ db, findPrompt, heavyReads }: Services, { authentic
       const { base } = diffParams.parse(searchOf(context.request))
       const { path } = await showPrompt(db, prompt)
       const { readDiff } = await import('./diff.ts')
-      const read = () => readDiff(db.sql, prompt.id, path ?? prompt_id, id, base)
+      const read = () => readDiff(db.sql, prompt, path ?? prompt_id, id, base)
       const { entry, base: before, ...texts } = await heavyReads(organisationId, read)
       const show = (row: object) => visibleTo(caller, 'history:read', row, alwaysInDiff)
       return context.replyData({ entry: show(entry), base: before && show(before), ...texts })

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { Row } from '../lib/typebox.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { HistoryEntry } from './schema.ts'
 
 export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user' | 'title'> & {
@@ -9,7 +10,7 @@ export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user' | 'title'> & {
 }
 
 /** The state of a history. The version is random and changes with every change: equal versions mean equal pages. */
-export type HistoryState = StateKey & { promptId: number; version: string }
+export type HistoryState = StateKey & OwnedPrompt & { version: string }
 
 /** `prompt` has the shape of a public id. */
 export type StateKey = { organisationId: number; prompt: string }
@@ -17,7 +18,7 @@ export type StateKey = { organisationId: number; prompt: string }
 export const selectStates = (sql: Sql, prompts: string[]): Promise<HistoryState[]> =>
   sql<HistoryState>`
     select
-      organisation_id as "organisationId", id as "promptId", public_id as prompt, history_version as version
+      organisation_id as "organisationId", id, public_id as prompt, history_version as version
     from prompts
     where public_id = any (${`{${prompts}}`}::text::text[])`
 
@@ -33,10 +34,14 @@ type PageRow = EntryRow & { version: string; total_count: number }
  * the nearest rank, so that a page costs the same at any depth. Each look-up has the order and limit of one index: without
  * them Postgres takes an open range for a third of the table and scans it.
  */
-export async function selectPage(sql: Sql, promptId: number, page: PageToSelect): Promise<SelectedPage | undefined> {
+export async function selectPage(
+  sql: Sql,
+  { id, organisationId }: OwnedPrompt,
+  page: PageToSelect,
+): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
     with bounds as materialized (
-      select p.id, p.history_version, p.history_count, low.rank as low, high.rank as high
+      select p.id, p.organisation_id, p.history_version, p.history_count, low.rank as low, high.rank as high
       from prompts p
       cross join lateral (
         select count_history_before(p.id, p.history_count, ${page.since}::text::timestamptz) as rank
@@ -46,7 +51,7 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
           p.id, p.history_count, ${page.until}::text::timestamptz + interval '1 microsecond'
         ) as rank
       ) high
-      where p.id = ${promptId}
+      where p.organisation_id = ${organisationId} and p.id = ${id}
     ), page as materialized (
       select b.*, b.high - ${page.offset}::bigint as ends_before
       from bounds b
@@ -66,7 +71,7 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
     left join lateral (
       select h.*
       from history_entries h
-      where h.prompt_id = p.id and p.ends_before > p.low
+      where h.organisation_id = p.organisation_id and h.prompt_id = p.id and p.ends_before > p.low
         and (h.created_at, h.id)
           < (coalesce(ranked.created_at, 'infinity'), coalesce(ranked.entry_id, 9223372036854775807))
       order by h.created_at desc, h.id desc
@@ -86,7 +91,7 @@ export type EntryFilter = { actions: string[]; branch: string | null; onlyChange
  */
 export async function selectFilteredPage(
   sql: Sql,
-  promptId: number,
+  { id, organisationId }: OwnedPrompt,
   page: PageToSelect,
   { actions, branch, onlyChanges }: EntryFilter,
 ): Promise<SelectedPage | undefined> {
@@ -94,14 +99,16 @@ export async function selectFilteredPage(
     with matching as not materialized (
       select h.*
       from history_entries h
-      where h.prompt_id = ${promptId} and h.branch_name = ${branch} and h.action = any(${actions}::text[])
+      where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and h.branch_name = ${branch}
+        and h.action = any(${actions}::text[])
         and (h.is_change or not ${onlyChanges}::boolean)
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
       union all
       select h.*
       from history_entries h
-      where ${branch}::text is null and h.prompt_id = ${promptId} and h.action = any(${actions}::text[])
+      where ${branch}::text is null and h.organisation_id = ${organisationId} and h.prompt_id = ${id}
+        and h.action = any(${actions}::text[])
         and (h.is_change or not ${onlyChanges}::boolean)
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
@@ -116,7 +123,7 @@ export async function selectFilteredPage(
       order by created_at desc, id desc
       offset ${page.offset}::bigint limit ${page.size}
     ) h on true
-    where p.id = ${promptId}
+    where p.organisation_id = ${organisationId} and p.id = ${id}
     order by h.created_at desc, h.id desc`
   return toPage(rows)
 }

@@ -1,12 +1,16 @@
 // What is known of the commits that are reported.
 import type { Sql } from '../db/client.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
 import type { MergedCommit } from './reconcile.ts'
+import type { EntryRow } from './store.ts'
 
 type CommitsOfPrompt = { prompt_id: number; low: string; high: string }
 
 /** The driver can send only arrays of strings. */
 const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ prompt_id }) => String(prompt_id))
+
+// `offset 0` makes Postgres search by commit, also where a table was small when it last looked.
 
 /** The entries of these prompts whose commits lie in these ranges. */
 export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promise<KnownEntry[]> =>
@@ -21,14 +25,24 @@ export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promi
         ${commits.map(({ high }) => high)}::text[]
       )
     ) c (prompt_id, low, high)
-    join history_entries h on h.prompt_id = c.prompt_id and lower(h.commit_sha) between c.low and c.high
+    cross join lateral (
+      select * from history_entries h
+      where h.prompt_id = c.prompt_id and lower(h.commit_sha) between c.low and c.high
+      offset 0
+    ) h
     order by h.id`
 
 /** The entry of a prompt with this id. */
-export async function selectEntry(sql: Sql, promptId: number, id: number): Promise<KnownEntry | undefined> {
-  const [row] = await sql<KnownEntry>`select * from history_entries where id = ${id} and prompt_id = ${promptId}`
+export async function selectEntry(sql: Sql, prompt: OwnedPrompt, id: number): Promise<KnownEntry | undefined> {
+  const [row] = await sql<KnownEntry>`
+    select * from history_entries
+    where id = ${id} and organisation_id = ${prompt.organisationId} and prompt_id = ${prompt.id}`
   return row
 }
+
+export const selectNewestEntries = (sql: Sql, promptId: number, limit: number) =>
+  sql<KnownEntry>`
+    select * from history_entries where prompt_id = ${promptId} order by created_at desc, id desc limit ${limit}`
 
 /** The entries of other commits that went live on the branch of each of these, just before and just after it. */
 export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[]) =>
@@ -68,7 +82,11 @@ export const selectMergedCommits = (sql: Sql, entries: EntryIdentity[]) =>
       ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
       ${entries.map(({ commit_sha }) => commit_sha)}::text[]
     ) c (prompt_id, branch_name, commit_sha)
-    join merged_commits m using (prompt_id, branch_name, commit_sha)`
+    cross join lateral (
+      select * from merged_commits m
+      where m.prompt_id = c.prompt_id and m.branch_name = c.branch_name and m.commit_sha = c.commit_sha
+      offset 0
+    ) m`
 
 /** Selects the identities of removed entries of the same commits. */
 export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
@@ -80,4 +98,26 @@ export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
         ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ commit_sha }) => commit_sha)}::text[]
       ) c (prompt_id, commit_sha)
     ) c
-    join removed_entries r using (prompt_id, commit_sha)`
+    cross join lateral (
+      select * from removed_entries r where r.prompt_id = c.prompt_id and r.commit_sha = c.commit_sha offset 0
+    ) r`
+
+/** Those of the entries, not older than `since`, that are the newest change of their prompt. */
+export async function selectLiveChanges(sql: Sql, ids: number[], since: Date) {
+  const rows = await sql<EntryRow & { organisationId: number; promptId: string; promptName: string }>`
+    select
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.title,
+      h.created_at, p.organisation_id as "organisationId", p.public_id as "promptId", p.name as "promptName"
+    from history_entries h
+    join prompts p on p.id = h.prompt_id
+    where h.id = any (${`{${ids}}`}::text::bigint[]) and h.is_change and h.created_at >= ${since}
+      and not exists (
+        select from history_changes later
+        where later.prompt_id = h.prompt_id and (later.created_at, later.id) > (h.created_at, h.id)
+      )`
+  return rows.map(({ organisationId, promptId: id, promptName: name, ...entry }) => ({
+    organisationId,
+    prompt: { id, name },
+    entry,
+  }))
+}

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/client.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryRow } from './store.ts'
 
 /** The text that a commit left in the file of a prompt, by its SHA-256 in hexadecimal. */
@@ -27,7 +28,7 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
       select distinct h.id, g.text_hash, decode(g.text_hash, 'hex') as hash
       from json_to_recordset(${given}::text::json) g (prompt_id bigint, commit_sha text, text_hash text)
       join history_entries h on h.prompt_id = g.prompt_id and h.commit_sha = g.commit_sha
-      where h.action in ('deployed', 'pr_merged')
+      where h.organisation_id = ${organisationId} and h.action in ('deployed', 'pr_merged')
     ), linked as (
       update history_entries h
       set text_hash = g.hash
@@ -43,29 +44,33 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
 
 export type EntryWithText = EntryRow & { text: string | null }
 
-export async function selectEntryWithText(sql: Sql, promptId: number, id: number): Promise<EntryWithText | undefined> {
+export async function selectEntryWithText(
+  sql: Sql,
+  prompt: OwnedPrompt,
+  id: number,
+): Promise<EntryWithText | undefined> {
   const [row] = await sql<EntryWithText>`
     select
       h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at, h.title,
       (select t.text from prompt_texts t where t.organisation_id = h.organisation_id and t.hash = h.text_hash) as text
     from history_entries h
-    where h.prompt_id = ${promptId} and h.id = ${id}`
+    where h.organisation_id = ${prompt.organisationId} and h.prompt_id = ${prompt.id} and h.id = ${id}`
   return row
 }
 
 /** Returns the id of the change before an entry. */
-export async function findChangeBefore(sql: Sql, promptId: number, id: number): Promise<number | undefined> {
+export async function findChangeBefore(sql: Sql, prompt: OwnedPrompt, id: number): Promise<number | undefined> {
   const [row] = await sql<{ id: number }>`
     select before.id
     from history_entries h
     cross join lateral (
       select b.id
       from history_changes b
-      where b.prompt_id = h.prompt_id and (b.created_at, b.id) < (h.created_at, h.id)
+      where b.organisation_id = h.organisation_id and b.prompt_id = h.prompt_id and (b.created_at, b.id) < (h.created_at, h.id)
       order by b.created_at desc, b.id desc
       limit 1
     ) before
-    where h.prompt_id = ${promptId} and h.id = ${id}`
+    where h.organisation_id = ${prompt.organisationId} and h.prompt_id = ${prompt.id} and h.id = ${id}`
   return row?.id
 }
 
@@ -109,11 +114,11 @@ export async function deleteUnusedTexts(sql: Sql, organisationId: number | null,
 }
 
 /** Finds the prompt of an entry for an operator, with the name of its file. */
-export async function findEntry(sql: Sql, id: number): Promise<{ promptId: number; name: string } | undefined> {
-  const [row] = await sql<{ promptId: number; name: string }>`
-    select p.id as "promptId", coalesce(p.path, p.public_id) as name
+export async function findEntry(sql: Sql, id: number): Promise<{ prompt: OwnedPrompt; name: string } | undefined> {
+  const [row] = await sql<OwnedPrompt & { name: string }>`
+    select p.id, p.organisation_id as "organisationId", coalesce(p.path, p.public_id) as name
     from history_entries h
-    join prompts p on p.id = h.prompt_id
+    join prompts p on p.id = h.prompt_id and p.organisation_id = h.organisation_id
     where h.id = ${id}`
-  return row
+  return row && { prompt: row, name: row.name }
 }

@@ -13,6 +13,7 @@ export const scopes = [
   'usage:read',
   'keys:read',
   'keys:write',
+  'webhooks:read',
   'webhooks:write',
 ] as const
 

@@ -22,7 +22,7 @@ const documentation = {
     { name: 'Usage', description: 'How much of the monthly limit is used' },
     { name: 'Keys', description: 'API keys, their scopes and their expiry' },
     { name: 'Prompts', description: 'The prompts of the organisation, and the files that hold them' },
-    { name: 'Webhooks', description: 'Records history from GitHub automatically' },
+    { name: 'Webhooks', description: 'History from GitHub, and events sent to endpoints' },
     { name: 'Audit', description: 'Who changed keys, plans, prompts and webhooks' },
   ],
   components: {

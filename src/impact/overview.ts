@@ -45,20 +45,23 @@ export async function readOverview(
   for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
     const some = prompts.slice(start, start + promptsPerTransaction)
     const ids = some.map(({ id }) => rowIds.get(id) as number)
-    const read = (sql: Sql) => readSummaries(sql, ids, days, margin)
+    const read = (sql: Sql) => readSummaries(sql, organisationId, ids, days, margin)
     const summaries = await limited(() => db.transaction(read, { tenant: organisationId }, 'repeatable read'))
     data.push(...some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) })))
   }
   return { ...page, data }
 }
 
-async function readSummaries(sql: Sql, promptIds: number[], days: Date[], margin: number) {
-  const [live, recent] = await Promise.all([selectLiveChanges(sql, promptIds), selectSpanCounts(sql, promptIds, days)])
+async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], days: Date[], margin: number) {
+  const [live, recent] = await Promise.all([
+    selectLiveChanges(sql, organisationId, promptIds),
+    selectSpanCounts(sql, organisationId, promptIds, days),
+  ])
   const liveOf = new Map(live.map((change) => [change.prompt_id, [change.id]]))
   const recentOf = Map.groupBy(recent, (row) => row.promptId)
   return Promise.all(
     promptIds.map(async (id) => ({
-      latest: (await readImpacts(sql, id, liveOf.get(id) ?? [], margin))[0] ?? null,
+      latest: (await readImpacts(sql, { id, organisationId }, liveOf.get(id) ?? [], margin))[0] ?? null,
       recent: describeDays(recentOf.get(id) ?? [], days),
     })),
   )

@@ -2,58 +2,78 @@ import type { Db, Sql } from '../db/client.ts'
 import { longHash } from '../history/commit_names.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
-import type { Prompt } from '../prompts/find.ts'
+import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { attribute, boundsOf, type ChangeCounts, daysOf } from './attribute.ts'
 import { splitBounds } from './bounds.ts'
 import { compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
-import type { ImpactQuery, Pair } from './schema_params.ts'
-import { type Change, selectChanges, selectNamedCounts } from './store.ts'
+import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
+import { type Change, selectChanges, selectNamedCounts, selectRecentChanges } from './store.ts'
 import { selectDayCounts } from './store_days.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
-export async function readImpact(db: Db, rollup: SignalRollup, { id, organisationId }: Prompt, query: ImpactQuery) {
-  await rollup.catchUp(id)
-  const read = (sql: Sql) => (query.pair ? readPair(sql, id, query.pair, query.margin) : readPage(sql, id, query))
-  return db.transaction(read, { tenant: organisationId }, 'repeatable read')
+export async function readImpact(db: Db, rollup: SignalRollup, prompt: Prompt, query: ImpactQuery) {
+  await rollup.catchUp(prompt.id)
+  const { pair, margin } = query
+  const read = (sql: Sql) => (pair ? readPair(sql, prompt, pair, margin) : readPage(sql, prompt, query))
+  return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
 }
 
-async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise<ImpactPage> {
-  const { totalCount, entries } = await readEntries(sql, promptId, query, true)
+async function readPage(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
+  const { totalCount, entries } = await readEntries(sql, prompt, query, true)
   const ids = entries.map(({ id }) => id)
-  return { totalCount, data: await readImpacts(sql, promptId, ids, query.margin) }
+  return { totalCount, data: await readImpacts(sql, prompt, ids, query.margin) }
 }
 
-async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number): Promise<ImpactPage> {
-  const data = await readImpacts(sql, promptId, [pair.head, pair.base], margin, pair)
+async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ImpactPage> {
+  const data = await readImpacts(sql, prompt, [pair.head, pair.base], margin, pair)
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
   const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
   return { totalCount: 2, data }
 }
 
+/**
+ * Compares the live change of each prompt, and the newest that went live from `since` on, at most `limit` of each, with the
+ * changes before them. For a transaction with one snapshot.
+ */
+export async function readRecentImpacts(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  since: Date,
+  limit: number,
+): Promise<Map<number, Impact[]>> {
+  const changes = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
+  const read = async ([id, own]: [number, { id: number }[]]): Promise<[number, Impact[]]> => {
+    const ids = own.map((change) => change.id)
+    return [id, await readImpacts(sql, { id, organisationId }, ids, defaultMargin)]
+  }
+  return new Map(await Promise.all([...Map.groupBy(changes, ({ promptId }) => promptId)].map(read)))
+}
+
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
-export async function readCounts(sql: Sql, promptId: number, ids: number[]) {
-  const changes = await selectChanges(sql, promptId, ids)
+export async function readCounts(sql: Sql, prompt: OwnedPrompt, ids: number[]) {
+  const changes = await selectChanges(sql, prompt, ids)
   const bounds = splitBounds(boundsOf(changes))
   const [inWindows, named] =
     changes.length === 0
       ? [[], []]
       : await Promise.all([
-          selectDayCounts(sql, promptId, bounds),
-          selectNamedCounts(sql, promptId, bounds, longHash.source),
+          selectDayCounts(sql, prompt, bounds),
+          selectNamedCounts(sql, prompt, bounds, longHash.source),
         ])
   return { changes, counts: attribute(changes, inWindows, named) }
 }
 
 /** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */
-export async function readImpacts(sql: Sql, promptId: number, ids: number[], margin: number, pair?: Pair) {
-  const { changes, counts } = await readCounts(sql, promptId, ids)
+export async function readImpacts(sql: Sql, prompt: OwnedPrompt, ids: number[], margin: number, pair?: Pair) {
+  const { changes, counts } = await readCounts(sql, prompt, ids)
   const byId = new Map(changes.map((change) => [change.id, change]))
   return ids.flatMap((id) => {
     const change = byId.get(id)

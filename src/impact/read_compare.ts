@@ -18,15 +18,15 @@ const maxKnownCommits = 100
 const earliestInstant = new Date('0001-01-01T00:00:00Z')
 
 /** Compares two versions of a prompt that ran at the same time, by the commits that signals name. */
-export async function readCompare(db: Db, rollup: SignalRollup, { id, organisationId }: Prompt, query: CompareQuery) {
-  await rollup.catchUp(id)
-  const read = (sql: Sql) => readSides(sql, id, query)
-  return db.transaction(read, { tenant: organisationId }, 'repeatable read')
+export async function readCompare(db: Db, rollup: SignalRollup, prompt: Prompt, query: CompareQuery) {
+  await rollup.catchUp(prompt.id)
+  const read = (sql: Sql) => readSides(sql, prompt, query)
+  return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
 }
 
-async function readSides(sql: Sql, promptId: number, query: CompareQuery): Promise<SideBySide> {
+async function readSides(sql: Sql, prompt: Prompt, query: CompareQuery): Promise<SideBySide> {
   const begins = [query.base, query.head].map((commit) => commit.slice(0, shortestHash))
-  const known = await selectKnownCommits(sql, promptId, [...new Set(begins)], maxKnownCommits)
+  const known = await selectKnownCommits(sql, prompt, [...new Set(begins)], maxKnownCommits)
   const resolve = (path: 'base' | 'head'): ResolvedCommit => {
     const found = resolveCommit(query[path], known)
     if (found) return found
@@ -36,8 +36,8 @@ async function readSides(sql: Sql, promptId: number, query: CompareQuery): Promi
   if (base.commit === head.commit) throw invalidQuery({ path: 'head', message: 'must be another commit than base' })
   const bounds = splitBounds([query.since ?? earliestInstant, query.until ?? new Date(latestInstant)])
   const [counts, ...changes] = await Promise.all([
-    selectCommitDays(sql, promptId, [...base.texts, ...head.texts], bounds),
-    ...[base, head].map(({ texts }) => selectEntryOfCommit(sql, promptId, texts)),
+    selectCommitDays(sql, prompt, [...base.texts, ...head.texts], bounds),
+    ...[base, head].map(({ texts }) => selectEntryOfCommit(sql, prompt, texts)),
   ])
   const countsOf = (own: typeof counts, { texts }: ResolvedCommit) =>
     addCounts(own.filter(({ text }) => texts.includes(text)))

@@ -13,13 +13,13 @@ import type { ChangeDays } from './schema_days.ts'
 export async function readChangeDays(
   db: Db,
   rollup: SignalRollup,
-  { id: promptId, organisationId }: Prompt,
+  prompt: Prompt,
   entryId: number,
   margin: number,
 ): Promise<ChangeDays> {
-  await rollup.catchUp(promptId)
+  await rollup.catchUp(prompt.id)
   const read = async (sql: Sql) => {
-    const { changes, counts } = await readCounts(sql, promptId, [entryId])
+    const { changes, counts } = await readCounts(sql, prompt, [entryId])
     const change = changes.find(({ id }) => id === entryId)
     if (!change) throw notFound()
     const before = changes.find(({ id }) => id === change.before_id)
@@ -37,7 +37,7 @@ export async function readChangeDays(
       },
     }
   }
-  return db.transaction(read, { tenant: organisationId }, 'repeatable read')
+  return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
 }
 
 function describeHealth(counts: ChangeCounts, days: number) {

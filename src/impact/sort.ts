@@ -91,6 +91,7 @@ export function createPromptOrders({ db, clock, rollup, heavyReads }: Services) 
       const nextCursor = end && hasMore ? encodeCursor(name, { id: end.id, at: null, value: String(end.value) }) : null
       const data = await listPromptsOf(
         db.sql,
+        list.organisationId,
         shown.map(({ id }) => id),
       )
       return { data, limit, nextCursor, sortedAt: at }
@@ -104,18 +105,18 @@ const afterAll = Number.MAX_VALUE
 async function readValues(
   sql: Sql,
   rollup: SignalRollup,
-  { sort, from, until }: SortedList,
+  { organisationId, sort, from, until }: SortedList,
   prompts: { id: number; name: string }[],
 ): Promise<Value[]> {
   if (sort === 'name') return prompts.map(({ name }) => name)
   const ids = prompts.map(({ id }) => id)
   if (sort === 'last_change') {
-    const changes = await selectLiveChanges(sql, ids)
+    const changes = await selectLiveChanges(sql, organisationId, ids)
     const times = new Map(changes.map(({ prompt_id, created_at }) => [prompt_id, created_at.getTime()]))
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }
   await rollup.catchUpEach(ids, performance.now())
-  const found = await selectDayCounts(sql, ids, from, until)
+  const found = await selectDayCounts(sql, organisationId, ids, from, until)
   const counts = new Map(found.map((count) => [count.promptId, count]))
   return ids.map((id) => {
     const own = counts.get(id) ?? { positive: 0, negative: 0 }

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { showTitledEntry } from '../history/read.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SplitBounds } from './bounds.ts'
 import type { Counts } from './rate.ts'
 
@@ -12,20 +13,20 @@ type Entry = Parameters<typeof showTitledEntry>[0]
  * The commits of a prompt's history and signals that begin with one of these 7 characters. Clients may make up any number,
  * so at most `limit` of the signals are read per beginning.
  */
-export const selectKnownCommits = (sql: Sql, promptId: number, begins: string[], limit: number) =>
+export const selectKnownCommits = (sql: Sql, { id, organisationId }: OwnedPrompt, begins: string[], limit: number) =>
   sql<KnownCommit>`
     select text, bool_or(is_entry) as is_entry
     from (
       select lower(h.commit_sha) as text, true as is_entry
       from history_entries h
-      where h.prompt_id = ${promptId} and lower(left(h.commit_sha, 7)) = any(${begins}::text[])
+      where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and lower(left(h.commit_sha, 7)) = any(${begins}::text[])
       union all
       select c.commit_sha, false
       from unnest(${begins}::text[]) given (begin)
       cross join lateral (
         select distinct c.commit_sha
         from signal_commit_counts c
-        where c.prompt_id = ${promptId} and c.minutes = 1440
+        where c.organisation_id = ${organisationId} and c.prompt_id = ${id} and c.minutes = 1440
           and c.commit_sha >= given.begin and c.commit_sha < given.begin || chr(1114111)
         order by c.commit_sha
         limit ${limit}
@@ -33,26 +34,35 @@ export const selectKnownCommits = (sql: Sql, promptId: number, begins: string[],
       union all
       select commit_of_signal(s.metadata), false
       from signals s
-      where s.prompt_id = ${promptId} and left(commit_of_signal(s.metadata), 7) = any(${begins}::text[])
+      where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and left(commit_of_signal(s.metadata), 7) = any(${begins}::text[])
         and s.id between (
-          select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w where w.prompt_id = ${promptId}
+          select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
         ) and 9223372036854775807
     ) known
     group by text`
 
 /** The newest history entry with one of these commits in lower case, one that went live if there is one. */
-export async function selectEntryOfCommit(sql: Sql, promptId: number, commits: string[]): Promise<Entry | undefined> {
+export async function selectEntryOfCommit(
+  sql: Sql,
+  { id, organisationId }: OwnedPrompt,
+  commits: string[],
+): Promise<Entry | undefined> {
   const [entry] = await sql<Entry>`
     select h.*
     from history_entries h
-    where h.prompt_id = ${promptId} and lower(h.commit_sha) = any(${commits}::text[])
+    where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and lower(h.commit_sha) = any(${commits}::text[])
     order by h.action in ('deployed', 'pr_merged') desc, h.created_at desc, h.id desc
     limit 1`
   return entry
 }
 
 /** Counts the signals of a prompt between two bounds that name one of these commits, by commit and by day, UTC. */
-export const selectCommitDays = (sql: Sql, promptId: number, commits: string[], split: SplitBounds) =>
+export const selectCommitDays = (
+  sql: Sql,
+  { id, organisationId }: OwnedPrompt,
+  commits: string[],
+  split: SplitBounds,
+) =>
   sql<Counts & { text: string; day: string }>`
     with given as materialized (
       select
@@ -60,20 +70,20 @@ export const selectCommitDays = (sql: Sql, promptId: number, commits: string[], 
         ${split.bounds}::text[]::timestamptz[] as bounds,
         ${split.days}::text[]::timestamptz[] as split_days,
         ${split.quarters}::text[]::timestamptz[] as split_quarters,
-        (select coalesce(max(counted_to), 0) from signal_watermarks where prompt_id = ${promptId}) as watermark
+        (select coalesce(max(counted_to), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}) as watermark
     ), counts as (
       select c.commit_sha as text, c.start as at, c.positive, c.negative
       from given g
       cross join lateral unnest(g.commits) one (text)
       join signal_commit_counts c
-        on c.prompt_id = ${promptId} and c.minutes = 1440 and c.commit_sha = one.text and c.start <> all(g.split_days)
+        on c.organisation_id = ${organisationId} and c.prompt_id = ${id} and c.minutes = 1440 and c.commit_sha = one.text and c.start <> all(g.split_days)
       union all
       select c.commit_sha, c.start, c.positive, c.negative
       from given g
       cross join lateral unnest(g.commits) one (text)
       cross join lateral unnest(g.split_days) split (day)
       join signal_commit_counts c
-        on c.prompt_id = ${promptId} and c.minutes = 15 and c.commit_sha = one.text
+        on c.organisation_id = ${organisationId} and c.prompt_id = ${id} and c.minutes = 15 and c.commit_sha = one.text
         and c.start >= split.day and c.start < split.day + interval '24 hours' and c.start <> all(g.split_quarters)
       union all
       select edge.text, edge.at, edge.positive, edge.negative
@@ -85,7 +95,7 @@ export const selectCommitDays = (sql: Sql, promptId: number, commits: string[], 
           count(*) filter (where s.value = 'positive') as positive,
           count(*) filter (where s.value = 'negative') as negative
         from signals s
-        where s.prompt_id = ${promptId} and s.id <= g.watermark
+        where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and s.id <= g.watermark
           and s.created_at >= split.quarter and s.created_at < split.quarter + interval '15 minutes'
         group by 1, 2
       ) edge
@@ -93,7 +103,7 @@ export const selectCommitDays = (sql: Sql, promptId: number, commits: string[], 
       select
         commit_of_signal(s.metadata), s.created_at, (s.value = 'positive')::integer, (s.value = 'negative')::integer
       from given g
-      join signals s on s.prompt_id = ${promptId} and s.id between g.watermark + 1 and 9223372036854775807
+      join signals s on s.organisation_id = ${organisationId} and s.prompt_id = ${id} and s.id between g.watermark + 1 and 9223372036854775807
     )
     select
       c.text, to_char(c.at at time zone 'UTC', 'YYYY-MM-DD') as day, sum(c.positive)::bigint as positive,

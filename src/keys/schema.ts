@@ -9,6 +9,7 @@ const Scope = literals(scopes)
 const administration: AnyScope[] = [
   'keys:read',
   'keys:write',
+  'webhooks:read',
   'webhooks:write',
   'prompts:write',
   'signals:delete',
@@ -20,7 +21,7 @@ export const defaultScopes: AnyScope[] = scopes.filter((scope) => !administratio
 
 export const presets = {
   app: ['history:read', 'signals:write'],
-  reader: scopes.filter((scope) => scope.endsWith(':read') && scope !== 'keys:read'),
+  reader: scopes.filter((scope) => scope.endsWith(':read') && !administration.includes(scope)),
   ci: ['history:read', 'history:write', 'prompts:read', 'prompts:write'],
   browser: ['signals:write'],
   admin: [...scopes],

@@ -18,11 +18,14 @@ const maxUnknownBatch = 100
 
 const bearer = /^Bearer +([^\s]+) *$/i
 
-export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): KeyVerifier {
+export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): { verify: KeyVerifier; forget(): void } {
   // Live keys have separate caches and queues, so that guessed keys neither evict nor delay them. The caches hold the
   // keys themselves: hashing each request's key costs throughput.
-  const liveKeys = new BoundedCache<string, Lookup>(10_000)
-  const unknownKeys = new BoundedCache<string, Lookup>(1_000)
+  const createCaches = () => ({
+    liveKeys: new BoundedCache<string, Lookup>(10_000),
+    unknownKeys: new BoundedCache<string, Lookup>(1_000),
+  })
+  let caches = createCaches()
   const find = (hashes: string[]) => findLiveKeys(db.sql, hashes)
   const findLiveKey = createDataLoader(find)
   const findUnknownKey = createDataLoader(find, String, maxUnknownBatch)
@@ -35,6 +38,8 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
   }
 
   function findKey(text: string): Lookup['found'] {
+    // A key that is looked up before a failover is not cached after it.
+    const { liveKeys, unknownKeys } = caches
     const live = liveKeys.get(text)
     const known = live ?? unknownKeys.get(text)
     if (known && performance.now() - known.startedAt < trustedForMs) return known.found
@@ -68,11 +73,17 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
     return key
   }
 
-  return (authorization) => {
-    const [, text] = bearer.exec(authorization ?? '') ?? []
-    if (text === undefined) throw unauthorized()
-    const found = findKey(text)
-    return found instanceof Promise ? found.then(requireLive) : requireLive(found)
+  return {
+    verify(authorization) {
+      const [, text] = bearer.exec(authorization ?? '') ?? []
+      if (text === undefined) throw unauthorized()
+      const found = findKey(text)
+      return found instanceof Promise ? found.then(requireLive) : requireLive(found)
+    },
+    /** After a failover, another organisation or key may have the same id. */
+    forget() {
+      caches = createCaches()
+    },
   }
 }
 

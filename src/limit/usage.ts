@@ -24,7 +24,7 @@ export async function readUsage(db: Db, clock: Clock, rollup: SignalRollup, orga
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
     await rollup.catchUpEach(ids, beganAt)
-    for (const { promptId, date, total } of await selectMonthCounts(db.sql, ids, month.name)) {
+    for (const { promptId, date, total } of await selectMonthCounts(db.sql, organisationId, ids, month.name)) {
       if (date === null) used.push({ prompt: publicIds.get(promptId) as string, total })
       else days.set(date, (days.get(date) ?? 0) + total)
     }

@@ -3,10 +3,10 @@ import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { PromptId } from './schema.ts'
-import { findPromptsByIds, type Prompt, type PromptIds, selectPromptIds } from './store.ts'
+import { findPromptsByIds, type OwnedPrompt, type Prompt, selectPromptIds } from './store.ts'
 
 export { findPromptsNamed } from './store.ts'
-export type { Prompt, PromptIds }
+export type { OwnedPrompt, Prompt }
 
 export type PromptFinder = ReturnType<typeof createPromptFinder>
 
@@ -19,8 +19,8 @@ const promptId = new RegExp(PromptId.pattern as string)
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db) {
-  // Prompts are cached forever: their ids never change and prompts are never deleted. The key includes the organisation,
-  // so that another's prompt takes the same path, and the same time, as one that does not exist.
+  // Prompts are cached until one is erased: their ids never change. The key includes the organisation, so that another's
+  // prompt takes the same path, and the same time, as one that does not exist.
   let cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
   /** Without a promise: a refused signal then needs no extra turn of the event loop. */
@@ -32,7 +32,7 @@ export function createPromptFinder(db: Db) {
     // Rows are matched by their own values, never by their order.
     return new Map(
       (await findPromptsByIds(db.sql, publicIds)).map(({ id, organisationId, publicId }) => {
-        return [keyOf(organisationId, publicId), { id, organisationId }]
+        return [keyOf(organisationId, publicId), { id, organisationId, publicId }]
       }),
     )
   })
@@ -43,14 +43,14 @@ export function createPromptFinder(db: Db) {
     async find(organisationId: number, publicId: string): Promise<Prompt> {
       const cached = findCached(organisationId, publicId)
       if (cached) return cached
-      // A prompt read before a failover is not cached after it.
+      // A prompt read before the cache was emptied is not cached after it.
       const cacheOfNow = cache
       const prompt = isPromptId(publicId) ? await lookUp(keyOf(organisationId, publicId)) : undefined
       if (!prompt) throw notFound()
       cacheOfNow.set(keyOf(organisationId, publicId), prompt)
       return prompt
     },
-    /** After a failover, another prompt may have the same id. */
+    /** For a prompt that was erased, and after a failover, when another may have its id. Nothing read before is cached. */
     forget(): void {
       cache = new BoundedCache(maxCachedPrompts)
     },
@@ -68,12 +68,12 @@ export async function findOwnPrompts(sql: Sql, organisationId: number, texts: st
 }
 
 /** Reads the prompts of an organisation after the one of this id, some at a time: it may have any number of them. */
-export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<PromptIds[]> {
+export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<Prompt[]> {
   for (let lastId = afterId; ; ) {
     const prompts = await selectPromptIds(db.sql, organisationId, lastId, promptsPerRead)
     if (prompts.length > 0) yield prompts
     if (prompts.length < promptsPerRead) return
-    lastId = (prompts.at(-1) as PromptIds).id
+    lastId = (prompts.at(-1) as Prompt).id
   }
 }
 

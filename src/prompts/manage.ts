@@ -2,7 +2,7 @@ import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/rec
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { invalid } from '../errors.ts'
+import { invalid, notFound } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readAllPages, readPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
@@ -96,9 +96,9 @@ export async function findPromptNames(sql: Sql, organisationId: number, filters:
   }
 }
 
-/** The prompts of these row ids, in their order. */
-export async function listPromptsOf(sql: Sql, ids: number[]): Promise<PromptRow[]> {
-  const rows = new Map((await selectPromptRows(sql, ids)).map(({ rowId, ...row }) => [rowId, row]))
+/** The prompts of an organisation that have these row ids, in their order. */
+export async function listPromptsOf(sql: Sql, organisationId: number, ids: number[]): Promise<PromptRow[]> {
+  const rows = new Map((await selectPromptRows(sql, organisationId, ids)).map(({ rowId, ...row }) => [rowId, row]))
   return ids.flatMap((id) => rows.get(id) ?? [])
 }
 
@@ -113,7 +113,12 @@ export async function listAllPrompts(
   return prompts.toReversed().map(({ id, ...prompt }) => ({ id, org, ...prompt }))
 }
 
-export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => selectPrompt(db.sql, id)
+export async function showPrompt(db: Db, prompt: Prompt): Promise<PromptRow> {
+  const row = await selectPrompt(db.sql, prompt)
+  // Only a failover that lost the prompt leads here.
+  if (!row) throw notFound()
+  return row
+}
 
 type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
   name?: string | undefined
@@ -131,8 +136,8 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
   const change = { ...name, ...archived, ...(file === undefined ? {} : (file ?? noFile)), ...liveBranch }
   try {
     return await db.transaction(async (sql) => {
-      await lockPrompt(sql, id)
-      const before = await selectPrompt(sql, id)
+      if (!(await lockPrompt(sql, prompt))) throw notFound()
+      const before = (await selectPrompt(sql, prompt)) as PromptRow
       const changed = { ...before, ...change }
       const isSameFile = changed.repository === before.repository && changed.path === before.path
       const isSameBranch = changed.live_branch === before.live_branch

@@ -1,7 +1,10 @@
 import type { Sql } from '../db/client.ts'
 import type { PromptFilters, PromptRow } from './schema.ts'
 
-export type Prompt = { id: number; organisationId: number }
+/** A prompt by its row id, and its organisation. */
+export type OwnedPrompt = { id: number; organisationId: number }
+
+export type Prompt = OwnedPrompt & { publicId: string }
 
 /** The file that a prompt is kept in: a repository as parseRepository returns it, and the path there. */
 export type PromptFile = { repository: string; path: string }
@@ -15,7 +18,7 @@ export type FileSeen = {
 
 /** Finds prompts of any organisation; the caller compares the organisations. */
 export const findPromptsByIds = (sql: Sql, publicIds: string[]) =>
-  sql<Prompt & { publicId: string; org: string }>`
+  sql<Prompt & { org: string }>`
     select
       p.id, p.organisation_id as "organisationId", p.public_id as "publicId",
       (select o.public_id from organisations o where o.id = p.organisation_id) as org
@@ -69,20 +72,37 @@ export async function findPromptInFile(
   return row?.id
 }
 
-export async function lockPrompt(sql: Sql, id: number): Promise<void> {
-  await sql`select from prompts where id = ${id} for update`
+/** Returns false when there is no such prompt. */
+export async function lockPrompt(sql: Sql, { id, organisationId, publicId }: Prompt): Promise<boolean> {
+  const rows = await sql`
+    select from prompts
+    where id = ${id} and organisation_id = ${organisationId} and public_id = ${publicId}
+    for update`
+  return rows.length > 0
 }
 
-export const selectPromptRows = (sql: Sql, ids: number[]) =>
+/** Tells every replica, since each keeps the prompts that it has found. */
+export async function deletePrompt(sql: Sql, id: number): Promise<void> {
+  await sql`
+    with deleted as (delete from prompts where id = ${id} returning id)
+    select pg_notify('prompts', id::text) from deleted`
+}
+
+export const selectPromptRows = (sql: Sql, organisationId: number, ids: number[]) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,
-      p.live_branch, (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at,
+      p.live_branch, (
+        select max(h.created_at) from history_entries h
+        where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+      ) as last_entry_at,
       p.created_at
     from prompts p
-    where p.id = any(${ids.map(String)}::text[]::bigint[])`
+    where p.organisation_id = ${organisationId} and p.id = any(${ids.map(String)}::text[]::bigint[])`
 
-export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
-  const [{ rowId: _, ...row }] = (await selectPromptRows(sql, [id])) as [PromptRow & { rowId: number }]
+export async function selectPrompt(sql: Sql, { id, organisationId }: Prompt): Promise<PromptRow | undefined> {
+  const [found] = await selectPromptRows(sql, organisationId, [id])
+  if (!found) return undefined
+  const { rowId: _, ...row } = found
   return row
 }
 
@@ -148,11 +168,9 @@ export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: 
     select id, path from prompts
     where organisation_id = ${organisationId} and repository = ${repository}`
 
-export type PromptIds = { id: number; publicId: string }
-
 export const selectPromptIds = (sql: Sql, organisationId: number, afterId: number, limit: number) =>
-  sql<PromptIds>`
-    select id, public_id as "publicId"
+  sql<Prompt>`
+    select id, organisation_id as "organisationId", public_id as "publicId"
     from prompts
     where organisation_id = ${organisationId} and id > ${String(afterId)}::text::bigint
     order by organisation_id, id
@@ -169,7 +187,10 @@ export const selectPrompts = (
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,
       p.live_branch,
-      (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
+      (
+        select max(h.created_at) from history_entries h
+        where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+      ) as last_entry_at, p.created_at
     from prompts p
     where p.organisation_id = ${organisationId} and p.id < ${beforeId}
       and (${archived}::text = 'all' or p.archived::text = ${archived}::text)

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { type ApiError, invalid } from '../errors.ts'
+import { type ApiError, invalid, notFound } from '../errors.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
 import type { Admission } from '../limit/admit.ts'
 import { monthlyLimitReached, type Usage } from '../limit/schema.ts'
@@ -29,7 +29,7 @@ export function createBatchRecorder(
   rollup?: SignalRollup,
 ): BatchRecorder {
   async function admitAndWrite(
-    organisationId: number,
+    { organisationId }: Prompt,
     month: Month,
     signals: SignalToWrite[],
     now: Date,
@@ -54,6 +54,8 @@ export function createBatchRecorder(
           return writeSignals(sql, signals, now)
         }, permitRequest)
         applyResults(signals, results, admission, observe, rollup)
+        // A batch is of one prompt.
+        if (results[0]?.outcome === 'missing') throw notFound()
         return results
       } catch (error) {
         // Retry until the deadline while another transaction holds the organisation's lock.
@@ -62,12 +64,11 @@ export function createBatchRecorder(
     }
   }
 
-  return async ({ id: promptId, organisationId }, items, now, deadline) => {
+  return async (prompt, items, now, deadline) => {
     const month = monthOf(now)
     const { distinct, positions } = deduplicate(items)
-    const more = { organisationId, promptId, browserKeyId: null }
-    const signals = distinct.map((item) => ({ ...item, ...more, month: monthToCount(item, month) }))
-    const written = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, deadline) : []
+    const signals = distinct.map((item) => ({ ...item, prompt, browserKeyId: null, month: monthToCount(item, month) }))
+    const written = signals.length > 0 ? await admitAndWrite(prompt, month, signals, now, deadline) : []
     const results = positions.map((position) => {
       if ('error' in position) return position
       const { index, isDuplicate } = position

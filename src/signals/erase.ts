@@ -7,7 +7,8 @@ import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
-import { claimRetention, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { claimRetention, deleteSignals, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { lockSignals } from './store_import.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
@@ -15,31 +16,29 @@ export type PurgeSource = { organisationId: number; promptId: number | null; pub
 /** The signals of a step: it starts with the fewest, which is also what the embedded engine keeps to. */
 const [minStepRows, maxStepRows] = [500, 10_000]
 const dayMs = 86_400_000
-/** No earlier time can be stored. */
-const earliest = new Date('0001-01-01T00:00:00Z')
+/** No signal has an earlier or a later time. */
+const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
 
 /** Erases one signal permanently. It still counts towards its month. */
-export async function eraseOne(
-  db: Db,
-  clock: Clock,
-  { id: promptId, organisationId }: Prompt,
-  publicId: string,
-  signalId: number,
-  actor: Actor,
-): Promise<void> {
+export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: number, actor: Actor): Promise<void> {
   await db.transaction(async (sql) => {
-    if (!(await eraseSignal(sql, promptId, signalId))) throw notFound()
+    if (!(await eraseSignal(sql, prompt, signalId))) throw notFound()
+    const { organisationId, publicId: subject } = prompt
     const details = { signal: signalId }
-    await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject: publicId, details })
+    await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject, details })
   }, permitRequestOf(actor))
 }
 
-/** Counts the signals older than `before`. */
-export async function countSignals(db: Db, { organisationId, promptId }: PurgeSource, before: Date): Promise<number> {
+/** Counts the signals older than `before`, or all. */
+export async function countSignals(
+  db: Db,
+  { organisationId, promptId }: PurgeSource,
+  before = latest,
+): Promise<number> {
   let total = 0
   for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
     const ids = prompts.map(({ id }) => id)
-    for (const { positive, negative } of await selectSpanCounts(db.sql, ids, [earliest, before])) {
+    for (const { positive, negative } of await selectSpanCounts(db.sql, organisationId, ids, [earliest, before])) {
       total += positive + negative
     }
   }
@@ -58,10 +57,29 @@ export async function purgeSignals(
   const details = { before: before.toISOString() }
   const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
+  return eraseInSteps(db, { organisationId, promptId }, before, onProgress)
+}
+
+/** Erases all signals of a prompt in short steps. */
+export const eraseAllSignals = (db: Db, { organisationId, id }: Prompt, onProgress: (erased: number) => void) =>
+  eraseInSteps(db, { organisationId, promptId: id }, latest, onProgress)
+
+/** Deletes the signals that were recorded since, while nobody can record another. */
+export async function eraseLastSignals(sql: Sql, prompt: Prompt): Promise<void> {
+  await lockSignals(sql, prompt)
+  await deleteSignals(sql, prompt.id)
+}
+
+async function eraseInSteps(
+  db: Db,
+  { organisationId, promptId }: Omit<PurgeSource, 'publicId'>,
+  before: Date,
+  onProgress: (erased: number) => void,
+): Promise<number> {
   let total = 0
   const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
   await repeatSteps(db, prompts, async (id, rows) => {
-    const { found, erased } = await eraseBefore(db.sql, id, before, rows)
+    const { found, erased } = await eraseBefore(db.sql, { id, organisationId }, before, rows)
     total += erased
     onProgress(total)
     return found
@@ -83,7 +101,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
       const before = new Date(now.getTime() - days * dayMs)
       const erase = (promptId: number, rows: number) => async (sql: Sql) => {
         if (!(await claimRetention(sql))) return null
-        const { found, erased } = await eraseBefore(sql, promptId, before, rows)
+        const { found, erased } = await eraseBefore(sql, { id: promptId, organisationId }, before, rows)
         if (erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased })
         return { found, erased }
       }

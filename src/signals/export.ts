@@ -1,11 +1,11 @@
 import type { Db } from '../db/client.ts'
 import { invalidQuery } from '../lib/params.ts'
-import { type PromptIds, readPrompts } from '../prompts/find.ts'
+import { type Prompt, readPrompts } from '../prompts/find.ts'
 import type { ExportQuery } from './schema_params.ts'
 import { csvHeading, type ExportPosition, findSignal, selectLines } from './store_reads.ts'
 
 /** Whose signals are exported: those of one prompt, or of all prompts of the organisation. */
-export type ExportSource = { organisationId: number; prompt: PromptIds | null }
+export type ExportSource = { organisationId: number; prompt: Prompt | null }
 
 export type ExportStep = { text: string; signals: number }
 
@@ -56,7 +56,7 @@ async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, i
   })
 }
 
-async function* exportPrompt(db: Db, prompt: PromptIds, start: ExportPosition, query: ExportQuery, run: RunStep) {
+async function* exportPrompt(db: Db, prompt: Prompt, start: ExportPosition, query: ExportQuery, run: RunStep) {
   let rows = firstRows
   for (let after = start; ; ) {
     const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))

@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import { notFound, ServiceError } from '../errors.ts'
 import { atLine } from '../lib/input.ts'
 import { monthOf } from '../lib/months.ts'
 import { yieldFor } from '../lib/periodic.ts'
@@ -7,7 +7,7 @@ import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { createLineParser, type PastSignal } from './import_lines.ts'
 import { writeSignals } from './store.ts'
-import { countStored, insertPastSignals, lockOrganisation, selectIdentities } from './store_import.ts'
+import { countStored, insertPastSignals, lockSignals, selectIdentities } from './store_import.ts'
 
 /** The numbers of new signals, of known ones, and of those that the limit of the current month refused. */
 export type ImportCounts = { recorded: number; known: number; refused: number }
@@ -28,8 +28,14 @@ export async function importSignals(
   onProgress: (signals: number, share: number) => void,
 ): Promise<ImportCounts> {
   let total = 0
-  for await (const _ of parseLines(readLines(), now)) total += 1
-  const record = createPastRecorder(db, now, prompt)
+  let isInOrder = true
+  let last = new Date(0)
+  for await (const { createdAt } of parseLines(readLines(), now)) {
+    total += 1
+    isInOrder &&= createdAt >= last
+    last = createdAt
+  }
+  const record = createPastRecorder(db, now, prompt, isInOrder)
   const counts = { recorded: 0, known: 0, refused: 0 }
   let batch: PastSignal[] = []
   let done = 0
@@ -73,24 +79,28 @@ async function* parseLines(lines: AsyncIterable<string>, now: Date): AsyncGenera
 
 /**
  * Creates a function that records signals of the past, each once: the n-th of several equal signals is new unless the prompt
- * has n of them. Those of the month of `now` count towards its limit, those of earlier months towards none.
+ * has n of them. Those of the month of `now` count towards its limit, those of earlier months towards none. Signals in the
+ * order of their times take no more memory the more they are.
  */
 export function createPastRecorder(
   db: Db,
   now: Date,
   prompt: Prompt,
+  isInOrder = false,
 ): (signals: PastSignal[]) => Promise<ImportCounts> {
-  const { id: promptId, organisationId } = prompt
   const given = new Map<string, number>()
+  let lastTime = new Date(0)
   const month = monthOf(now)
 
   return (signals) =>
     db.transaction(async (sql) => {
-      await lockOrganisation(sql, organisationId)
+      if (!(await lockSignals(sql, prompt))) throw notFound()
       const identities = await selectIdentities(sql, signals)
-      const stored = await countStored(sql, promptId, signals)
-      const missing = signals.filter((_, index) => {
+      const stored = await countStored(sql, prompt, signals)
+      const missing = signals.filter(({ createdAt }, index) => {
         const identity = identities[index] as string
+        if (isInOrder && createdAt > lastTime) given.clear()
+        lastTime = createdAt
         const number = (given.get(identity) ?? 0) + 1
         given.set(identity, number)
         return number > (stored.get(identity) ?? 0)
@@ -101,7 +111,7 @@ export function createPastRecorder(
         prompt,
         missing.filter((signal) => !isCurrent(signal)),
       )
-      const more = { organisationId, promptId, month, idempotencyKey: null, browserKeyId: null }
+      const more = { prompt, month, idempotencyKey: null, browserKeyId: null }
       const current = missing.filter(isCurrent).map((signal) => ({ ...signal, ...more }))
       const results = current.length > 0 ? await writeSignals(sql, current) : []
       const refused = results.filter(({ outcome }) => outcome === 'refused').length

@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
+import type { Prompt } from '../prompts/find.ts'
 import type { SignalListQuery } from './schema_params.ts'
 import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
 
@@ -14,14 +15,14 @@ const examinedPerStatement = 1_000
 export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
 
 /** A page of signals, newest first. With a filter it may be empty although it is not the last page. */
-export async function listSignals(db: Db, promptId: number, { filter, page: { limit, cursor } }: SignalListQuery) {
+export async function listSignals(db: Db, prompt: Prompt, { filter, page: { limit, cursor } }: SignalListQuery) {
   const { value, since, until, metadata } = filter
-  const list = JSON.stringify(['signals', promptId, value, since, until, metadata])
+  const list = JSON.stringify(['signals', prompt.id, value, since, until, metadata])
   const rows: SignalRow[] = []
   let stoppedAt = decodeCursor(list, cursor) as Position | null
   for (let examined = 0; examined < maxExamined; examined += examinedPerStatement) {
     const missing = limit + 1 - rows.length
-    const step = await selectSignals(db.sql, promptId, stoppedAt, filter, missing, examinedPerStatement)
+    const step = await selectSignals(db.sql, prompt, stoppedAt, filter, missing, examinedPerStatement)
     rows.push(...step.rows)
     stoppedAt = step.stoppedAt
     if (!stoppedAt) break

@@ -59,7 +59,7 @@ export function createSignalRecorder(
       return results.map(toSignalOutcome)
     },
     classifyError,
-    groupOf: ({ organisationId }) => organisationId,
+    groupOf: ({ prompt }) => prompt.organisationId,
     rejectWith: unavailable,
     maxBatch: 500,
     weightOf: ({ metadata }) => metadata?.length ?? 0,
@@ -85,7 +85,7 @@ export function createSignalRecorder(
   async function recordOnce(signal: PendingSignal, key: string, fullKey: Usage | null | undefined) {
     // What was recorded before the refusal is committed, so a key that is not found is no replay. Anybody can read a
     // browser key, and must not take the organisation's lock with new idempotency keys.
-    const { organisationId } = signal
+    const { organisationId } = signal.prompt
     if (fullKey && !(await findUsedKey({ organisationId, key }))) return refuseByKey(signal, fullKey)
     // Skip admission: a replay does not count, and must succeed even when the month is full.
     const id = `${organisationId} ${key}`
@@ -96,13 +96,12 @@ export function createSignalRecorder(
     full ? Promise.resolve(refuse(signal, full)) : batches.add(signal)
 
   return {
-    record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, deadline, browserKey = null) {
+    record(prompt, { value, metadata, idempotencyKey }, deadline, browserKey = null) {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
       const key = browserKey && idempotencyKey !== null ? keyOfPage(browserKey, idempotencyKey) : idempotencyKey
       const signal: PendingSignal = {
-        organisationId,
-        promptId,
+        prompt,
         value,
         metadata,
         createdAt,
@@ -114,7 +113,7 @@ export function createSignalRecorder(
       const fullKey = browserKey && keyRefusals.find(browserKey, month)
       if (key !== null) return recordOnce(signal, key, fullKey)
       if (fullKey) return Promise.resolve(refuseByKey(signal, fullKey))
-      const full = admission.admit(organisationId, month)
+      const full = admission.admit(prompt.organisationId, month)
       return full instanceof Promise
         ? full.then((usage) => recordUnlessFull(signal, usage))
         : recordUnlessFull(signal, full)
@@ -134,13 +133,14 @@ export function applyResults(
   // The last result of a month has its final count. Only the latest month matters to the admission.
   const usages = new Map<number, UsageMonth & Usage>()
   results.forEach(({ outcome, used, limit, month }, index) => {
-    const { organisationId, promptId } = signals[index] as SignalToWrite
+    const { prompt } = signals[index] as SignalToWrite
+    const { organisationId } = prompt
     const known = usages.get(organisationId)
     if (month !== closedMonth && !(known && known.month.name > month.name)) {
       usages.set(organisationId, { organisationId, month, used, limit })
     }
     observe?.ended(outcome)
-    if (outcome === 'recorded') rollup?.recorded(promptId)
+    if (outcome === 'recorded') rollup?.recorded(prompt.id)
   })
   admission.applyUsages(usages.values())
 }

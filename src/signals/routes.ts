@@ -104,6 +104,7 @@ export const signalRoutes = (
         const result = await signalRecorder.record(prompt, signal, context.deadline, browserKey)
         const { id, createdAt, outcome, month, limitedBy } = result
         if (outcome === 'refused') return context.replyError(monthlyLimitReached(result, month, limitedBy))
+        if (outcome === 'missing') throw notFound()
         const headers = limitHeaders(result, month)
         if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
         const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
@@ -114,9 +115,9 @@ export const signalRoutes = (
     .get(
       path,
       authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
-        const { id } = await findPrompt(organisationId, prompt_id)
+        const prompt = await findPrompt(organisationId, prompt_id)
         const query = signalListParams.parse(searchOf(context.request))
-        const list = () => listSignals(db, id, query)
+        const list = () => listSignals(db, prompt, query)
         const page = await (isSearch(query.filter) ? heavyReads(organisationId, list) : list())
         const json = `[${page.data.map(signalJson).join()}]`
         return replyJsonPage(context, `/api/v1/prompts/${prompt_id}/signals`, json, page.limit, page.nextCursor)
@@ -130,7 +131,7 @@ export const signalRoutes = (
         const id = parseId(signal_id)
         if (id === undefined) throw notFound()
         const { eraseOne } = await import('./erase.ts')
-        await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller, context))
+        await eraseOne(db, clock, prompt, id, keyHolder(caller, context))
         return context.replyData({ id })
       }),
       { detail: operations.eraseSignal },

@@ -77,8 +77,8 @@ export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Service
     .get(
       '/api/v1/prompts/:prompt_id/signals/export',
       authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
-        const { id } = await findPrompt(organisationId, prompt_id)
-        return answer(context, { organisationId, prompt: { id, publicId: prompt_id } }, `signals-${prompt_id}`)
+        const prompt = await findPrompt(organisationId, prompt_id)
+        return answer(context, { organisationId, prompt }, `signals-${prompt_id}`)
       }),
       { detail: operations.exportSignals },
     )

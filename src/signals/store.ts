@@ -1,10 +1,10 @@
 import type { Sql } from '../db/client.ts'
 import type { Month } from '../lib/months.ts'
 import type { Usage } from '../limit/schema.ts'
+import type { Prompt } from '../prompts/find.ts'
 
 export type SignalToWrite = {
-  organisationId: number
-  promptId: number
+  prompt: Prompt
   value: 'positive' | 'negative'
   /** JSON that JSON.parse has accepted: it becomes part of a larger JSON text. */
   metadata: string | null
@@ -17,9 +17,12 @@ export type SignalToWrite = {
 
 /** The outcome of a signal, with the organisation's count after it. */
 export type WriteResult = Usage & {
-  /** Replayed: recorded before with the same idempotency key. Conflict: that key belongs to another signal. */
-  outcome: 'recorded' | 'refused' | 'replayed' | 'conflict'
-  /** Null when refused. */
+  /**
+   * Replayed: recorded before with the same idempotency key. Conflict: that key belongs to another signal. Missing: a
+   * failover has lost the prompt.
+   */
+  outcome: 'recorded' | 'refused' | 'replayed' | 'conflict' | 'missing'
+  /** Null when refused or missing. */
   id: number | null
   /** The time of the earlier signal when replayed. */
   createdAt: Date
@@ -45,7 +48,10 @@ let writes = 0
 
 /** `keysSentAt` is needed where a signal may be older than the request that brought its idempotency key. */
 export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentAt?: Date): Promise<WriteResult[]> {
-  const months = numberMonths(signals, ({ organisationId }) => organisationId)
+  const months = numberMonths(signals, ({ prompt }) => prompt.organisationId)
+  // The finder returns the same object for the same prompt, so that most batches have few.
+  const prompts = [...new Set(signals.map(({ prompt }) => prompt))]
+  const promptNumbers = new Map(prompts.map((prompt, index) => [prompt, index + 1]))
   const hasBrowserKeys = signals.some(({ browserKeyId }) => browserKeyId !== null)
   const browserKeys = hasBrowserKeys ? numberMonths(signals, ({ browserKeyId }) => browserKeyId) : null
   const hasMetadata = signals.some(({ metadata }) => metadata !== null)
@@ -60,8 +66,11 @@ export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentA
     from write_signals(
       ${toArray(months.owners)}::text::bigint[],
       ${toArray(months.dates)}::text::date[],
+      ${toArray(prompts.map(({ id }) => id))}::text::bigint[],
+      ${toArray(prompts.map(({ organisationId }) => organisationId))}::text::bigint[],
+      ${toArray(prompts.map(({ publicId }) => publicId))}::text::text[],
       ${toArray(months.numbers)}::text::integer[],
-      ${toArray(signals.map(({ promptId }) => promptId))}::text::bigint[],
+      ${toArray(signals.map(({ prompt }) => promptNumbers.get(prompt)))}::text::integer[],
       ${toArray(signals.map(({ value }) => value === 'positive'))}::text::boolean[],
       ${hasMetadata ? `[${signals.map(({ metadata }) => metadata ?? 'null').join(',')}]` : null}::text::jsonb,
       ${toArray(signals.map(({ createdAt }) => createdAt.getTime()))}::text::bigint[],

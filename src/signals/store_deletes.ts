@@ -1,9 +1,10 @@
 import type { Sql } from '../db/client.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 
 /** Erases a signal, also from the counts; false when there is no such signal. */
-export async function eraseSignal(sql: Sql, promptId: number, signalId: number): Promise<boolean> {
+export async function eraseSignal(sql: Sql, prompt: OwnedPrompt, signalId: number): Promise<boolean> {
   const [row] = await sql<{ erased: number }>`
-    select erase_signals(${promptId}, array[${String(signalId)}::text::bigint]) as erased`
+    select erase_signals(${prompt.organisationId}, ${prompt.id}, array[${String(signalId)}::text::bigint]) as erased`
   return row?.erased === 1
 }
 
@@ -11,13 +12,15 @@ export async function eraseSignal(sql: Sql, promptId: number, signalId: number):
  * Erases up to `limit` of a prompt's signals older than `before`, the oldest first. `erased` is less than `found` when
  * another transaction was erasing some of them.
  */
-export async function eraseBefore(sql: Sql, promptId: number, before: Date, limit: number) {
+export async function eraseBefore(sql: Sql, { id, organisationId }: OwnedPrompt, before: Date, limit: number) {
   const [row] = await sql<{ found: number; erased: number }>`
-    select cardinality(ids) as found, case when cardinality(ids) = 0 then 0 else erase_signals(${promptId}, ids) end as erased
+    select
+      cardinality(ids) as found,
+      case when cardinality(ids) = 0 then 0 else erase_signals(${organisationId}, ${id}, ids) end as erased
     from (
       select array(
         select s.id from signals s
-        where s.prompt_id = ${promptId} and s.created_at < ${before}
+        where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and s.created_at < ${before}
         order by s.created_at, s.id
         limit ${limit}
       ) as ids
@@ -29,4 +32,15 @@ export async function eraseBefore(sql: Sql, promptId: number, before: Date, limi
 export async function claimRetention(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ isOnly: boolean }>`select pg_try_advisory_xact_lock(5168, 0) as "isOnly"`
   return row?.isOnly ?? false
+}
+
+/** Deletes what is left of a prompt's signals, and their counts, together with the prompt. The usage of the month stays. */
+export async function deleteSignals(sql: Sql, promptId: number): Promise<void> {
+  await sql`
+    with
+      rows as (delete from signals where prompt_id = ${promptId}),
+      keys as (delete from idempotency_keys where prompt_id = ${promptId}),
+      counts as (delete from signal_counts where prompt_id = ${promptId}),
+      commits as (delete from signal_commit_counts where prompt_id = ${promptId})
+    delete from signal_watermarks where prompt_id = ${promptId}`
 }

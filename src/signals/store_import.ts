@@ -2,9 +2,17 @@ import type { Sql } from '../db/client.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { PastSignal } from './import_lines.ts'
 
-/** Takes the lock of write_signals, until the transaction ends: ids of an organisation must commit in their order. */
-export async function lockOrganisation(sql: Sql, organisationId: number): Promise<void> {
+/**
+ * Takes the lock of write_signals, until the transaction ends: ids of an organisation must commit in their order. Returns
+ * false when there is no such prompt, which a second statement sees even if it was erased during the wait.
+ */
+export async function lockSignals(sql: Sql, { id, organisationId, publicId }: Prompt): Promise<boolean> {
   await sql`select pg_advisory_xact_lock(5167, ${organisationId}::bigint::integer)`
+  const rows = await sql`
+    select
+    from prompts
+    where id = ${id} and organisation_id = ${organisationId} and public_id = ${publicId}`
+  return rows.length > 0
 }
 
 const timesOf = (signals: PastSignal[]) => signals.map(({ createdAt }) => createdAt.toISOString())
@@ -19,11 +27,12 @@ export async function selectIdentities(sql: Sql, signals: PastSignal[]): Promise
 }
 
 /** How many signals of each identity the prompt has at the times of these. */
-export async function countStored(sql: Sql, promptId: number, signals: PastSignal[]): Promise<Map<string, number>> {
+export async function countStored(sql: Sql, prompt: Prompt, signals: PastSignal[]): Promise<Map<string, number>> {
   const rows = await sql<{ at: Date; value: string; hash: string | null; number: number }>`
     select s.created_at as at, s.value, md5(s.metadata::text) as hash, count(*) as number
     from signals s
-    where s.prompt_id = ${promptId} and s.created_at = any(${[...new Set(timesOf(signals))]}::text[]::timestamptz[])
+    where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
+      and s.created_at = any(${[...new Set(timesOf(signals))]}::text[]::timestamptz[])
     group by 1, 2, 3`
   return new Map(rows.map(({ at, value, hash, number }) => [identityOf(at, value, hash), number]))
 }

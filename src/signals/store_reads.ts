@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { PromptIds } from '../prompts/find.ts'
+import type { Prompt } from '../prompts/find.ts'
 
 /** A signal in a list. Its metadata is JSON, because numbers would not survive JavaScript's. */
 export type SignalRow = { id: number; value: string; metadata: string | null; created_at: Date }
@@ -21,7 +21,7 @@ export type Position = { at: Date; id: number }
  */
 export async function selectSignals(
   sql: Sql,
-  promptId: number,
+  prompt: Prompt,
   before: Position | null,
   { value, since, until, metadata }: SignalFilter,
   maxRows: number,
@@ -42,7 +42,7 @@ export async function selectSignals(
       from (
         select s.id, s.value, s.metadata, s.created_at
         from signals s
-        where s.prompt_id = ${promptId}
+        where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
           and (s.created_at, s.id) < (
             ${(before?.at ?? until)?.toISOString() ?? 'infinity'}::text::timestamptz,
             ${String(before?.id ?? 0)}::text::bigint
@@ -75,7 +75,7 @@ export const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
  */
 export async function selectLines(
   sql: Sql,
-  { id, publicId }: PromptIds,
+  { id, organisationId, publicId }: Prompt,
   after: ExportPosition,
   { until, value, format }: { until: Date | null; value: string | null; format: 'ndjson' | 'csv' },
   maxRows: number,
@@ -107,7 +107,7 @@ export async function selectLines(
         cross join lateral (
           select to_char(s.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as text
         ) t
-        where s.prompt_id = ${id}
+        where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
           and (s.created_at, s.id) > (
             ${after.at?.toISOString() ?? '-infinity'}::text::timestamptz, ${String(after.id)}::text::bigint
           )
@@ -122,12 +122,12 @@ export async function selectLines(
 
 /** The time and the prompt of a signal of an organisation; undefined if there is no such signal. */
 export async function findSignal(sql: Sql, organisationId: number, signalId: number) {
-  const [row] = await sql<PromptIds & { at: Date }>`
-    select p.id, p.public_id as "publicId", s.created_at as at
+  const [row] = await sql<Prompt & { at: Date }>`
+    select p.id, p.organisation_id as "organisationId", p.public_id as "publicId", s.created_at as at
     from prompts p
     cross join lateral (
       select s.created_at from signals s
-      where s.prompt_id = p.id and s.id = ${String(signalId)}::text::bigint
+      where s.organisation_id = p.organisation_id and s.prompt_id = p.id and s.id = ${String(signalId)}::text::bigint
       limit 1
     ) s
     where p.organisation_id = ${organisationId}

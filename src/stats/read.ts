@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { addCounts, type Counts, shareOf, totalOf } from '../impact/rate.ts'
+import type { Prompt } from '../prompts/find.ts'
 import type { StatsQuery } from './query.ts'
 import type { SignalRollup } from './rollup.ts'
 import type { MetadataSplit, SignalCounts, SignalStats } from './schema.ts'
@@ -12,10 +13,10 @@ const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 const splitSignalsPerStatement = 1_000
 
 /** Counts a prompt's signals by interval, including every signal recorded before the call. */
-export async function readStats(db: Db, rollup: SignalRollup, promptId: number, query: StatsQuery) {
+export async function readStats(db: Db, rollup: SignalRollup, prompt: Prompt, query: StatsQuery) {
   const { interval, zone, since, until, starts, by } = query
-  await rollup.catchUp(promptId)
-  const found = await selectSpanCounts(db.sql, [promptId], [since, ...starts.slice(1), until])
+  await rollup.catchUp(prompt.id)
+  const found = await selectSpanCounts(db.sql, prompt.organisationId, [prompt.id], [since, ...starts.slice(1), until])
   const spans = new Map(found.map((span) => [span.number, span]))
   return {
     data: starts.map((start, index) => ({
@@ -24,7 +25,7 @@ export async function readStats(db: Db, rollup: SignalRollup, promptId: number, 
     })),
     totals: showCounts(addCounts(found)),
     range: { interval, tz: zone, since: since.toISOString(), until: until.toISOString() },
-    ...(by !== null && { by: await splitByMetadata(db, promptId, query, by) }),
+    ...(by !== null && { by: await splitByMetadata(db, prompt, query, by) }),
   } satisfies SignalStats
 }
 
@@ -34,13 +35,13 @@ const noSignals: Counts = { positive: 0, negative: 0 }
 type Split = Counts & { begin: string; id: number }
 
 /** Splits the newest signals of a range by their metadata under a key. */
-async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key: string): Promise<MetadataSplit> {
+async function splitByMetadata(db: Db, prompt: Prompt, range: StatsQuery, key: string): Promise<MetadataSplit> {
   const splits = new Map<string, Split>()
   const none = { ...noSignals }
   let signals = 0
   let before: Position | null = { at: range.until, id: 0 }
   const readBefore = (position: Position, limit: number): Promise<MetadataCounts> =>
-    countByMetadata(db.sql, promptId, position, range.since, key, limit)
+    countByMetadata(db.sql, prompt, position, range.since, key, limit)
   while (before && signals < maxSplitSignals) {
     const step: MetadataCounts = await readBefore(before, splitSignalsPerStatement)
     for (const [hash, begin, id, positive, negative] of step.counts) {
@@ -56,7 +57,7 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
   const ranked = [...splits.values()].sort((a, b) => totalOf(b) - totalOf(a) || (a.begin < b.begin ? -1 : 1))
   const [shown, rest] = [ranked.slice(0, maxSplitValues), ranked.slice(maxSplitValues)]
   const ids = shown.map(({ id }) => id)
-  const found = await selectMetadataValues(db.sql, promptId, ids, key)
+  const found = await selectMetadataValues(db.sql, prompt, ids, key)
   const values = new Map(found.map(({ id, text }) => [id, text]))
   return {
     key,

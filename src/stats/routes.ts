@@ -37,9 +37,9 @@ export const statsRoutes = ({ db, clock, rollup, findPrompt, heavyReads }: Servi
   new Elysia({ name: 'stats' }).get(
     '/api/v1/prompts/:prompt_id/stats',
     authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
-      const { id } = await findPrompt(organisationId, prompt_id)
+      const prompt = await findPrompt(organisationId, prompt_id)
       const query = parseStatsQuery(searchOf(context.request), clock.now())
-      const stats = await heavyReads(organisationId, () => readStats(db, rollup, id, query))
+      const stats = await heavyReads(organisationId, () => readStats(db, rollup, prompt, query))
       return context.reply(200, JSON.stringify(stats))
     }),
     { detail: counting },

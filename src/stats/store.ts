@@ -1,4 +1,5 @@
 import type { Sql } from '../db/client.ts'
+import type { Prompt } from '../prompts/find.ts'
 
 /** A signal's place in the order of time. */
 export type Position = { id: number; at: Date }
@@ -6,13 +7,18 @@ export type Position = { id: number; at: Date }
 /** The signals of a prompt in a span of time. Spans are numbered from 1, in the order of their bounds. */
 export type SpanCount = { promptId: number; number: number; positive: number; negative: number }
 
-/** Counts the signals of each prompt between each two of the ascending bounds. Empty spans are left out. */
-export const selectSpanCounts = (sql: Sql, promptIds: number[], bounds: Date[]): Promise<SpanCount[]> =>
+/** Counts the signals of each prompt of an organisation between each two of the ascending bounds. Empty spans are left out. */
+export const selectSpanCounts = (
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  bounds: Date[],
+): Promise<SpanCount[]> =>
   sql<SpanCount>`
     select p.id as "promptId", c.number, c.positive, c.negative
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     cross join lateral count_signals_between(
-      p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]
+      ${organisationId}, p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]
     ) c`
 
 /**
@@ -20,22 +26,24 @@ export const selectSpanCounts = (sql: Sql, promptIds: number[], bounds: Date[]):
  * selectSpanCounts. The times of signals after the watermark are compared while counting: as a condition, they would
  * tempt the planner to read all signals of these days.
  */
-export const selectDayCounts = (sql: Sql, promptIds: number[], from: Date, until: Date) =>
+export const selectDayCounts = (sql: Sql, organisationId: number, promptIds: number[], from: Date, until: Date) =>
   sql<Omit<SpanCount, 'number'>>`
     select p.id as "promptId", sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     cross join lateral (
       select sum(c.positive) as positive, sum(c.negative) as negative
       from signal_counts c
-      where c.prompt_id = p.id and c.minutes = 1440 and c.start >= ${from} and c.start < ${until}
+      where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
+        and c.start >= ${from} and c.start < ${until}
       union all
       select
         count(*) filter (where s.value = 'positive' and s.created_at >= ${from} and s.created_at < ${until}),
         count(*) filter (where s.value = 'negative' and s.created_at >= ${from} and s.created_at < ${until})
       from signals s
-      where s.prompt_id = p.id
+      where s.organisation_id = ${organisationId} and s.prompt_id = p.id
         and s.id between (
-          select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w where w.prompt_id = p.id
+          select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w
+          where w.organisation_id = ${organisationId} and w.prompt_id = p.id
         ) and 9223372036854775807
     ) c
     group by p.id`
@@ -51,7 +59,7 @@ export type MetadataCounts = { counts: ValueCount[]; signals: number; last: Posi
  */
 export async function countByMetadata(
   sql: Sql,
-  promptId: number,
+  prompt: Prompt,
   before: Position,
   since: Date,
   key: string,
@@ -61,8 +69,8 @@ export async function countByMetadata(
     with newest as materialized (
       select s.id, s.created_at, s.value, text_of_metadata(s.metadata, ${key}::text) as text
       from signals s
-      where s.prompt_id = ${promptId} and (s.created_at, s.id) < (${before.at}, ${String(before.id)}::text::bigint)
-        and s.created_at >= ${since}
+      where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
+        and (s.created_at, s.id) < (${before.at}, ${String(before.id)}::text::bigint) and s.created_at >= ${since}
       order by s.created_at desc, s.id desc
       limit ${limit}
     ), counted as (
@@ -84,11 +92,12 @@ export async function countByMetadata(
 }
 
 /** The metadata of these signals of a prompt under a key, as text. */
-export const selectMetadataValues = (sql: Sql, promptId: number, ids: number[], key: string) =>
+export const selectMetadataValues = (sql: Sql, prompt: Prompt, ids: number[], key: string) =>
   sql<{ id: number; text: string }>`
     select s.id, text_of_metadata(s.metadata, ${key}::text) as text
     from signals s
-    where s.prompt_id = ${promptId} and s.id = any(${ids.map(String)}::text[]::bigint[])`
+    where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
+      and s.id = any(${ids.map(String)}::text[]::bigint[])`
 
 /** Rolls up the next signals of a prompt, at most `limit`. Returns the number of signals rolled up. */
 export async function rollUpSignals(sql: Sql, promptId: number, limit: number): Promise<number> {
@@ -130,14 +139,19 @@ type MonthCount = { promptId: number; date: null; total: number } | { promptId: 
  * Counts the signals of these prompts in a month, by prompt and by day, UTC. Only counts above zero are returned. The month
  * of a signal after the watermark is compared as a text: a range of times would tempt the planner to read the whole month.
  */
-export const selectMonthCounts = (sql: Sql, promptIds: number[], month: string): Promise<MonthCount[]> =>
+export const selectMonthCounts = (
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  month: string,
+): Promise<MonthCount[]> =>
   sql<MonthCount>`
     select p.id as "promptId", c.date, sum(c.total)::bigint as total
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     cross join lateral (
       select to_char(c.start at time zone 'UTC', 'YYYY-MM-DD') as date, c.positive + c.negative as total
       from signal_counts c
-      where c.prompt_id = p.id and c.minutes = 1440
+      where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
         and c.start >= ${`${month}-01`}::text::date::timestamp at time zone 'UTC'
         and c.start < (${`${month}-01`}::text::date + interval '1 month') at time zone 'UTC'
       union all
@@ -145,9 +159,10 @@ export const selectMonthCounts = (sql: Sql, promptIds: number[], month: string):
       from (
         select to_char(s.created_at at time zone 'UTC', 'YYYY-MM-DD') as date
         from signals s
-        where s.prompt_id = p.id
+        where s.organisation_id = ${organisationId} and s.prompt_id = p.id
           and s.id between (
-            select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w where w.prompt_id = p.id
+            select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w
+            where w.organisation_id = ${organisationId} and w.prompt_id = p.id
           ) and 9223372036854775807
       ) t
       where left(t.date, 7) = ${month}

@@ -1,12 +1,15 @@
 import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createApp } from '../../src/app.ts'
+import { operator } from '../../src/audit/record.ts'
 import { setWebhook } from '../../src/github/webhook.ts'
 import { recordEntry } from '../../src/history/record.ts'
 import { type Scope, scopes } from '../../src/http/caller.ts'
-import { createOrganisation } from '../../src/orgs/manage.ts'
+import { createOrganisation, requireOrganisation } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
+import { createEndpointInTransaction } from '../../src/webhooks/endpoints.ts'
+import { emitEvent } from '../../src/webhooks/events.ts'
 import type { Answer } from '../client.ts'
 import { inFullRun } from '../full.ts'
 import { useOwnService } from '../use.ts'
@@ -22,6 +25,8 @@ type Organisation = {
   org: string
   prompts: string[]
   keyIds: string[]
+  endpoints: string[]
+  events: string[]
   /** The ids of signals, and of whatever else has a number. */
   numbers: string[]
   cursors: string[]
@@ -58,7 +63,21 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
     })
   }
   const { secret } = await setWebhook(db, clock, org)
-  const empty = { keyIds: [], numbers: [], cursors: [], etags: [], callers: new Map() }
+  const { id: organisationId } = await requireOrganisation(db, org)
+  const { id: endpoint } = await db.transaction((sql) => {
+    const given = { url: `https://127.0.0.1/${tag}` }
+    return createEndpointInTransaction(sql, clock, organisationId, given, () => false, operator)
+  })
+  await emitEvent(db.sql, { organisationId, type: 'ping', once: 'test', data: {}, now: clock.now() })
+  const empty = {
+    keyIds: [],
+    endpoints: [endpoint],
+    events: [],
+    numbers: [],
+    cursors: [],
+    etags: [],
+    callers: new Map(),
+  }
   return { tag, org, prompts, ...empty, secrets: new Set([tag, org, secret]) }
 }
 
@@ -84,6 +103,8 @@ function collect(own: Organisation, { headers, body }: Answer): void {
   for (const { id, key, secret } of [body?.data].flat().filter((item) => item && typeof item === 'object')) {
     if (/^key_/.test(id)) own.keyIds.push(id)
     if (/^pmt_/.test(id)) own.prompts.push(id)
+    if (/^whe_/.test(id)) own.endpoints.push(id)
+    if (/^msg_/.test(id)) own.events.push(id)
     if (typeof id === 'number') own.numbers.push(String(id))
     for (const text of [id, key, secret]) if (typeof text === 'string') own.secrets.add(text)
   }
@@ -128,6 +149,7 @@ const wellFormed = fc.constantFrom<object>(
   { name: 'TAG key', preset: 'app' },
   { name: 'TAG prompt', repository: 'shared/prompts', path: 'shared.md' },
   { overlap_seconds: 60 },
+  { url: 'https://127.0.0.1/TAG' },
   { value: 'positive', metadata: { session: 'TAG' } },
   { signals: [{ value: 'positive', metadata: { session: 'TAG' }, idempotency_key: 'shared-1' }, { value: 'TAG' }] },
   {
@@ -160,6 +182,8 @@ type Sent = ReturnType<typeof sent> extends fc.Arbitrary<infer T> ? T : never
 const unknown = {
   prompt_id: 'pmt_none',
   key_id: 'key_none',
+  endpoint_id: 'whe_none',
+  event_id: 'msg_none',
   org_id: 'org_none',
   signal_id: '999999999999',
   entry_id: '999999999999',
@@ -170,6 +194,8 @@ function pathOf({ side, route, reference: { whose, pick } }: Sent, isTwin = fals
   const known = {
     prompt_id: owner.prompts,
     key_id: owner.keyIds,
+    endpoint_id: owner.endpoints,
+    event_id: owner.events,
     org_id: [owner.org],
     signal_id: owner.numbers,
     entry_id: owner.numbers,
@@ -204,7 +230,7 @@ async function send(request: Sent, path: string): Promise<Answer & { sentText: s
 const withoutIds = ({ text, headers }: Answer, path: string) =>
   path
     .split('/')
-    .filter((part) => /^(pmt|key|org)_/.test(part))
+    .filter((part) => /^(pmt|key|org|whe|msg)_/.test(part))
     .reduce((shown, id) => shown.replaceAll(id, 'ID'), text)
     .replaceAll(headers.get('x-request-id') as string, 'REQUEST')
 

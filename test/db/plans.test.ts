@@ -67,12 +67,13 @@ async function readSignals(replica: Client, prompt: string, key: string): Promis
       expect((await replica.get(`${path}${query}`, key)).status).toBe(200)
     }
   }
-  const [row] = await sql<{ id: number; first: string }>`
-    select p.id, (select min(s.id)::text from signals s where s.prompt_id = p.id) as first
+  const [row] = await sql<{ id: number; organisationId: number; first: string }>`
+    select p.id, p.organisation_id as "organisationId", (select min(s.id)::text from signals s where s.prompt_id = p.id) as first
     from prompts p where p.public_id = ${prompt}`
-  await sql`select roll_up_signals(${row?.id as number}, 3)`
-  await sql`select erase_signals(${row?.id as number}, array[${row?.first as string}::text::bigint])`
-  await eraseBefore(sql, row?.id as number, new Date('2100-01-01'), 1)
+  const { id, organisationId, first } = row as NonNullable<typeof row>
+  await sql`select roll_up_signals(${id}, 3)`
+  await sql`select erase_signals(${organisationId}, ${id}, array[${first}::text::bigint])`
+  await eraseBefore(sql, { id, organisationId }, new Date('2100-01-01'), 1)
 }
 
 /** Rows of other organisations, none of them due to be pruned. */

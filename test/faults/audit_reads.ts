@@ -23,7 +23,7 @@ export async function auditReads(sql: postgres.Sql, replicas: Replica[], tenants
     from prompts p
     cross join lateral (
       select coalesce(sum(c.positive + c.negative), 0) as counted
-      from count_signals_between(p.id, '{-infinity,infinity}') c
+      from count_signals_between(p.organisation_id, p.id, '{-infinity,infinity}') c
     ) c
     cross join lateral (select count(*) as rows from signals s where s.prompt_id = p.id) r
     where c.counted <> r.rows`

@@ -18,7 +18,7 @@ test('an organisation that reads many pages with filters has two in flight, and 
   const { readPage } = createHistoryReader({ sql } as unknown as Db)
   const query = parseHistoryQuery('?branch=main')
   const reads = [1, 1, 1, 1, 2, 2].map((id) =>
-    readPage({ organisationId: id, promptId: id, prompt: 'pmt_x', version: 'v' }, query),
+    readPage({ organisationId: id, id, prompt: 'pmt_x', version: 'v' }, query),
   )
   // The waiting ones time out after the test.
   void Promise.allSettled(reads)

@@ -185,7 +185,7 @@ test('a page reads a bounded number of rows at any depth, also when one prompt h
   const always = { since: '-infinity', until: 'infinity' }
   for (const page of [1, 50, 100, 200, 201]) {
     const read = await countRowsRead(async (sql) => {
-      const selected = await selectPage(sql, prompt.id, { offset: (page - 1) * 25, size: 25, ...always })
+      const selected = await selectPage(sql, prompt, { offset: (page - 1) * 25, size: 25, ...always })
       expect(selected?.entries.length).toBe(page > 200 ? 0 : 25)
       expect(selected?.totalCount).toBe(5_000)
     })

@@ -116,7 +116,7 @@ test('twenty concurrent copies of an entry are recorded once', async () => {
 
 test('an entry for a prompt that a failover has lost is a 404', async () => {
   const { db, clock } = service.services
-  const lost = { id: 1_000_000, organisationId: 1 }
+  const lost = { id: 1_000_000, organisationId: 1, publicId: 'pmt_lost' }
   await expect(recordEntry(db, clock, lost, entry())).rejects.toMatchObject({ code: 'not_found' })
 })
 

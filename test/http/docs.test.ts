@@ -17,14 +17,16 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 
 /** A generated client has a type of each name. */
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
-  ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ChangedApiKey ChangedPrompt ComparedSide CreatedApiKey
-  CreatedSignal CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubDelivery GithubWebhook HistoryBatch
-  HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit
-  NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination Prompt PromptChange
-  PromptImpact PromptImpactList PromptImpactPagination PromptList RateLimited RecentSignals RecordedBatch RecordedHistoryEntry
-  RecordedSignal RecordedSignalList RemovedHistoryEntry RotatedApiKey ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt
-  SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData
-  UsageDay UsagePrompt User ValidationError`
+  ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ChangedApiKey ChangedPrompt ChangedWebhookEndpoint
+  ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubDelivery
+  GithubWebhook HistoryBatch HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation
+  LiveWindow MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound
+  OwnApiKey Pagination Prompt PromptChange PromptImpact PromptImpactList PromptImpactPagination PromptList RateLimited
+  RecentSignals RecordedBatch RecordedHistoryEntry RecordedSignal RecordedSignalList RemovedHistoryEntry
+  RemovedWebhookEndpoint RotatedApiKey RotatedWebhookEndpoint ShownApiKey ShownGithubWebhook ShownOwnApiKey
+  ShownPrompt ShownWebhookEndpoint SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized
+  Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError WebhookDelivery WebhookDeliveryList
+  WebhookEndpoint WebhookEndpointChange WebhookEndpointList WebhookEndpointRotation WebhookRedelivery`
 
 const service = useService()
 let document: OpenAPIV3.Document
@@ -98,6 +100,11 @@ describe('the document', () => {
       ['/api/v1/prompts', ['get', 'post']],
       ['/api/v1/prompts/{prompt_id}', ['get', 'patch']],
       ['/api/v1/webhooks/github', ['get', 'put']],
+      ['/api/v1/webhooks/endpoints', ['get', 'post']],
+      ['/api/v1/webhooks/endpoints/{endpoint_id}', ['get', 'patch', 'delete']],
+      ['/api/v1/webhooks/endpoints/{endpoint_id}/rotate', ['post']],
+      ['/api/v1/webhooks/endpoints/{endpoint_id}/deliveries', ['get']],
+      ['/api/v1/webhooks/endpoints/{endpoint_id}/deliveries/{event_id}/redeliver', ['post']],
       ['/api/v1/audit', ['get']],
     ])
     const limits = ['RateLimit', 'RateLimit-Policy']

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { selectMonthCounts } from '../../src/stats/store.ts'
 import { organisationIdOf } from '../signals/fixtures.ts'
@@ -49,10 +50,10 @@ test('names the days the same however the database is set to write dates', async
   const { db } = service.services
   service.clock.set('2026-11-03T12:00:00.000Z')
   await service.postSignal(prompt, key)
-  const [{ id } = { id: 0 }] = await db.sql<{ id: number }>`select id from prompts where public_id = ${prompt}`
+  const { id, organisationId } = await requirePrompt(db.sql, prompt)
   const counts = await db.transaction(async (sql) => {
     await sql.dynamic("set local DateStyle = 'SQL, MDY'")
-    return selectMonthCounts(sql, [id], '2026-11')
+    return selectMonthCounts(sql, organisationId, [id], '2026-11')
   })
   expect(counts.filter(({ date }) => date !== null)).toEqual([{ promptId: null, date: '2026-11-03', total: 1 }])
 })

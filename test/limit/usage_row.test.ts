@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { analyzeGrownTables } from '../../src/db/analyze.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { readUsages } from '../../src/limit/store.ts'
-import { organisationIdOf } from '../signals/fixtures.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { useOwnService } from '../use.ts'
 
 const service = useOwnService()
@@ -15,7 +15,9 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
     set transaction isolation level repeatable read;
     do $$
     begin
-      perform write_signals('{1}', '{2026-11-01}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null);
+      perform write_signals(
+        '{1}', '{2026-11-01}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null
+      );
     exception when others then
       insert into said values (sqlerrm);
     end
@@ -26,13 +28,16 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
 
 test('finding a count costs the same however many of its versions cannot be removed yet', async () => {
   const { db } = service.services
-  const organisationId = await organisationIdOf(service, await service.createTenant(1_000_000))
+  const tenant = await service.createTenant(1_000_000)
+  const { id, organisationId } = await requirePrompt(db.sql, tenant.prompt)
   const month = monthOf(new Date())
   const read = `usages_of('{${organisationId}}', '{${month.name}-01}')`
   // Versions made by a transaction stay until it ends, like those made while a snapshot is held.
   const blocks = await db.transaction(async (sql) => {
-    const write = `select write_signals('{${organisationId}}', '{${month.name}-01}', '{1}', '{1}', '{true}', null, '{0}', null, null,
-      null, null, null)`
+    const write = `select write_signals(
+      '{${organisationId}}', '{${month.name}-01}', '{${id}}', '{${organisationId}}', '{${tenant.prompt}}', '{1}', '{1}',
+      '{true}', null, '{0}', null, null, null, null, null
+    )`
     await sql.dynamic(`${write} from generate_series(1, 200)`)
     // The plan for a small table is kept.
     await sql.dynamic('analyze signal_usage')

@@ -38,5 +38,5 @@ test("another organisation's prompt costs as much as one that does not exist, al
     expect([await costOf(other.prompt, false), await costOf('pmt_unknown', false)]).toEqual([1, 1])
   }
   expect([await costOf(own.prompt, true), await costOf(own.prompt, true)]).toEqual([1, 0])
-  expect(await find(organisationId, own.prompt)).toEqual({ organisationId, id })
+  expect(await find(organisationId, own.prompt)).toEqual({ organisationId, id, publicId: own.prompt })
 })

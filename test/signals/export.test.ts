@@ -36,8 +36,8 @@ const exportOf = (prompt: string | null, query = '') => exportSignalsOf(service,
 /** The steps of the export of a prompt, or of its organisation; each with the number of statements so far. */
 async function stepsOf(prompt: string, ofAll = false): Promise<(ExportStep & { statements: number })[]> {
   const { db } = service.services
-  const { id, organisationId } = await requirePrompt(db.sql, prompt)
-  const source = { organisationId, prompt: ofAll ? null : { id, publicId: prompt } }
+  const found = await requirePrompt(db.sql, prompt)
+  const source = { organisationId: found.organisationId, prompt: ofAll ? null : found }
   const steps: (ExportStep & { statements: number })[] = []
   let statements = 0
   const run = <T>(step: () => Promise<T>) => {

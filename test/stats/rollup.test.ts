@@ -28,12 +28,11 @@ async function createPrompt() {
 
 type Draft = { minutesAgo: number; isPositive: boolean; commit: number }
 
-const write = (sql: Sql, { id, organisationId }: Prompt, drafts: Draft[]) =>
+const write = (sql: Sql, prompt: Prompt, drafts: Draft[]) =>
   writeSignals(
     sql,
     drafts.map(({ minutesAgo, isPositive, commit }) => ({
-      organisationId,
-      promptId: id,
+      prompt,
       value: isPositive ? 'positive' : 'negative',
       metadata: commits[commit] ? JSON.stringify({ commit_sha: commits[commit] }) : null,
       createdAt: new Date(now.getTime() - minutesAgo * 60_000),
@@ -43,9 +42,9 @@ const write = (sql: Sql, { id, organisationId }: Prompt, drafts: Draft[]) =>
     })),
   )
 
-const erase = async (sql: Sql, promptId: number, ids: number[]) => {
+const erase = async (sql: Sql, prompt: Prompt, ids: number[]) => {
   const [row] = await sql<{ erased: number }>`
-    select erase_signals(${promptId}, ${ids.map(String)}::text[]::bigint[]) as erased`
+    select erase_signals(${prompt.organisationId}, ${prompt.id}, ${ids.map(String)}::text[]::bigint[]) as erased`
   return row?.erased
 }
 
@@ -65,7 +64,7 @@ const bounds = ['2026-10-01', '2026-11-07', '2026-11-10T10:07:00Z', '2026-11-10T
 )
 
 /** Expects the rollups, and the counts between bounds, to be those of the rows. */
-const expectExact = (promptId: number) =>
+const expectExact = ({ id: promptId, organisationId }: Prompt) =>
   service.services.db.transaction(
     async (sql) => {
       const rows = await sql<{ value: string; at: Date; commit: string | null; isRolledUp: boolean }>`
@@ -94,7 +93,7 @@ const expectExact = (promptId: number) =>
         ) c`
       expect(addUp(counts)).toEqual(addUp(expected))
 
-      const between = await selectSpanCounts(sql, [promptId], bounds)
+      const between = await selectSpanCounts(sql, organisationId, [promptId], bounds)
       const numberOf = ({ at }: { at: Date }) => bounds.filter((bound) => bound <= at).length
       expect(addUp(between.map(({ number, promptId: _, ...count }) => ({ key: String(number), ...count })))).toEqual(
         addUp(rows.map((row) => countOf(String(numberOf(row)), row))),
@@ -133,14 +132,14 @@ test('counts equal the rows after any order of writing, rolling up and erasing',
         if (step.kind === 'roll up') await rollUpSignals(sql, prompt.id, step.rows)
         if (step.kind === 'erase' && ids.length > 0) {
           const chosen = [...new Set(step.picks.map((pick) => ids[pick % ids.length] as number))]
-          expect(await erase(sql, prompt.id, [...chosen, 999_999_999])).toBe(chosen.length)
+          expect(await erase(sql, prompt, [...chosen, 999_999_999])).toBe(chosen.length)
           ids = ids.filter((id) => !chosen.includes(id))
         }
-        await expectExact(prompt.id)
+        await expectExact(prompt)
       }
       // Without signals, no rows are left in the rollups.
-      await erase(sql, prompt.id, ids)
-      await expectExact(prompt.id)
+      await erase(sql, prompt, ids)
+      await expectExact(prompt)
     }),
     { numRuns: engine === 'postgres' ? 60 : 25, seed: Number(process.env.TEST_SEED ?? 15) },
   )
@@ -149,9 +148,9 @@ test('counts equal the rows after any order of writing, rolling up and erasing',
 test('the signal at the watermark, and those beside it, are counted once: also within a quarter, and when erased', async () => {
   const { sql } = service.services.db
   // Between the two bounds that cut a quarter.
-  const countBoth = async (promptId: number) => {
-    const [days] = await selectDayCounts(sql, [promptId], new Date('2026-11-10'), new Date('2026-11-11'))
-    const month = await selectMonthCounts(sql, [promptId], '2026-11')
+  const countBoth = async ({ id, organisationId }: Prompt) => {
+    const [days] = await selectDayCounts(sql, organisationId, [id], new Date('2026-11-10'), new Date('2026-11-11'))
+    const month = await selectMonthCounts(sql, organisationId, [id], '2026-11')
     return [days?.positive, ...month.map(({ total }) => total)]
   }
   const minutesAgo = (now.getTime() - Date.parse('2026-11-10T10:07:30Z')) / 60_000
@@ -159,13 +158,13 @@ test('the signal at the watermark, and those beside it, are counted once: also w
     const prompt = await createPrompt()
     const written = await write(sql, prompt, Array(3).fill({ minutesAgo, isPositive: true, commit: 1 }))
     expect(await rollUpSignals(sql, prompt.id, 2)).toBe(2)
-    await expectExact(prompt.id)
-    expect(await countBoth(prompt.id)).toEqual([3, 3, 3])
+    await expectExact(prompt)
+    expect(await countBoth(prompt)).toEqual([3, 3, 3])
     expect([await isTailLongerThan(prompt.id, 0), await isTailLongerThan(prompt.id, 1)]).toEqual([true, false])
-    expect(await erase(sql, prompt.id, [written[chosen]?.id as number])).toBe(1)
-    await expectExact(prompt.id)
+    expect(await erase(sql, prompt, [written[chosen]?.id as number])).toBe(1)
+    await expectExact(prompt)
     expect(await rollUpSignals(sql, prompt.id, 2)).toBe(chosen === 2 ? 0 : 1)
-    await expectExact(prompt.id)
+    await expectExact(prompt)
   }
 })
 
@@ -179,7 +178,7 @@ if (engine === 'postgres') {
       await sql.script(`
         create or replace function lock_watermark(given_prompt_id bigint) returns signal_watermarks
         language sql as 'select null::signal_watermarks'`)
-      expect(await erase(sql, prompt.id, [signal?.id as number])).toBe(0)
+      expect(await erase(sql, prompt, [signal?.id as number])).toBe(0)
       expect(await sql`select id from signals where prompt_id = ${prompt.id}`).toHaveLength(1)
       throw undo
     })
@@ -195,7 +194,7 @@ if (engine === 'postgres') {
     ])
     let rollingUp: Promise<number> | undefined
     await db.transaction(async (sql) => {
-      await erase(sql, prompt.id, [first?.id as number])
+      await erase(sql, prompt, [first?.id as number])
       rollingUp = rollUpSignals(db.sql, prompt.id, 100)
       rollingUp.catch(() => {})
       // Until the rollup waits for the lock. Asked outside of the transaction, which would see its first answer again.
@@ -208,7 +207,7 @@ if (engine === 'postgres') {
       }
     })
     expect(await rollingUp).toBe(1)
-    await expectExact(prompt.id)
+    await expectExact(prompt)
   })
 }
 
@@ -224,10 +223,10 @@ test('replicas may roll up concurrently while signals arrive', async () => {
         for (let n = 0; n < 1_000; n += 1) rollup.recorded(prompt.id)
         await rollup.rollUpPending()
       }),
-      expectExact(prompt.id),
+      expectExact(prompt),
     ])
   }
-  await expectExact(prompt.id)
+  await expectExact(prompt)
 })
 
 /** A prompt with signals that are not rolled up. */
@@ -249,11 +248,11 @@ test.each([
   ['usage', 150, () => '/usage'],
   ['impact of all prompts', 150, () => '/impact'],
 ])('reading %s rolls up a tail of %d signals first', async (_, tail, pathTo) => {
-  const { id, prompt, key } = await createTail(tail)
-  expect(await isTailLongerThan(id, tail - 1)).toBe(true)
-  expect((await service.get(pathTo(prompt), key)).status).toBe(200)
-  expect(await isTailLongerThan(id, 0)).toBe(false)
-  await expectExact(id)
+  const prompt = await createTail(tail)
+  expect(await isTailLongerThan(prompt.id, tail - 1)).toBe(true)
+  expect((await service.get(pathTo(prompt.prompt), prompt.key)).status).toBe(200)
+  expect(await isTailLongerThan(prompt.id, 0)).toBe(false)
+  await expectExact(prompt)
 })
 
 test('a reader that cannot roll up in time is rejected, and the rest is rolled up immediately', async () => {

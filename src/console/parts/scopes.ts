@@ -15,7 +15,8 @@ export const meanings: Record<Scope, string> = {
   'usage:read': 'see usage',
   'keys:read': 'see keys and the audit log',
   'keys:write': 'create, edit and revoke keys',
-  'webhooks:write': 'set the webhook secret',
+  'webhooks:read': 'see webhook endpoints',
+  'webhooks:write': 'edit webhook endpoints, set the webhook secret',
 }
 
 export const scopes = Object.keys(meanings) as Scope[]
@@ -25,7 +26,7 @@ export const presets: Record<Preset, { scopes: Scope[]; says: string }> = {
   app: { scopes: ['history:read', 'signals:write'], says: 'For an application: records signals, reads history.' },
   reader: {
     scopes: ['history:read', 'signals:read', 'prompts:read', 'usage:read'],
-    says: 'For reports and dashboards: reads everything but keys.',
+    says: 'For reports and dashboards: reads everything but keys and webhooks.',
   },
   ci: {
     scopes: ['history:read', 'history:write', 'prompts:read', 'prompts:write'],

@@ -1,0 +1,45 @@
+import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { invalid, ServiceError } from '../errors.ts'
+import { type PageRequest, readPage } from '../lib/cursor_page.ts'
+import { requireEndpoint } from './endpoints.ts'
+import type { DeliveryRow } from './schema_deliveries.ts'
+import { lockEndpoint, restartDelivery, selectDeliveries } from './store.ts'
+
+/** The deliveries of an endpoint, newest event first. */
+export async function listDeliveries(
+  db: Db,
+  endpointId: string,
+  request: PageRequest,
+  viewer: Pick<Actor, 'organisationId'>,
+) {
+  const { rowId } = await requireEndpoint(db.sql, endpointId, viewer)
+  return readPage<DeliveryRow>(`deliveries ${rowId}`, request, (beforeId, limit) =>
+    selectDeliveries(db.sql, rowId, beforeId, limit),
+  )
+}
+
+/** Sends an event again, with every attempt that a new one has. */
+export const redeliver = (
+  db: Db,
+  clock: Clock,
+  endpointId: string,
+  eventId: string,
+  actor = operator,
+): Promise<DeliveryRow> =>
+  db.transaction(async (sql) => {
+    const { rowId, organisationId, disabled_at } = await requireEndpoint(sql, endpointId, actor, lockEndpoint)
+    if (disabled_at) {
+      const message = 'must be enabled'
+      throw invalid('The endpoint is disabled. Enable it first.', [{ path: 'endpoint_id', message }])
+    }
+    const delivery = isEventId(eventId) ? await restartDelivery(sql, rowId, eventId, clock.now()) : undefined
+    if (!delivery) throw new ServiceError('not_found', `There is no delivery ${eventId} of this endpoint.`)
+    const details = { event: eventId }
+    const event = { organisationId, action: 'endpoint.redelivered', subject: endpointId, details } as const
+    await recordAudit(sql, clock, actor, event)
+    return delivery
+  }, permitRequestOf(actor))
+
+const isEventId = (text: string): boolean => /^msg_[0-9A-Za-z]{1,64}$/.test(text)

@@ -1,0 +1,182 @@
+// The endpoints of an organisation. A secret is returned only by the function that generates it.
+import { randomBytes } from 'node:crypto'
+import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { type Detail, invalid, ServiceError } from '../errors.ts'
+import { randomBase62 } from '../lib/base62.ts'
+import { type PageRequest, readPage } from '../lib/cursor_page.ts'
+import { createChangeValidator, createValidator } from '../lib/validate.ts'
+import { findOwnPrompts } from '../prompts/find.ts'
+import { type IsAllowedHost, maskUrl, parseEndpointUrl } from './endpoint_url.ts'
+import { EndpointChange, EndpointRotation, type EndpointRow, NewEndpoint } from './schema.ts'
+import {
+  countEndpoints,
+  deleteEndpoint,
+  type EndpointValues,
+  findEndpoint,
+  insertEndpoint,
+  lockEndpoint,
+  lockEndpoints,
+  replaceSecret,
+  type StoredEndpoint,
+  selectEndpoints,
+  updateEndpoint,
+} from './store.ts'
+
+const maxEndpoints = 20
+
+export type EndpointWithSecret = EndpointRow & { secret: string }
+
+/** Without an organisation, any endpoint is found. */
+type Viewer = Pick<Actor, 'organisationId'>
+
+export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
+export const validateEndpointChange = createChangeValidator(EndpointChange, 'The change')
+const validateRotation = createValidator(EndpointRotation, 'The rotation')
+
+/** How long the old secret signs too, in milliseconds. */
+export const parseRotation = (given: unknown): number => (validateRotation(given).overlap_seconds ?? 86_400) * 1_000
+
+/** Creates an endpoint within the caller's transaction. */
+export async function createEndpointInTransaction(
+  sql: Sql,
+  clock: Clock,
+  organisationId: number,
+  { enabled = true, kind = 'webhook', url, events = null, prompts = null }: NewEndpoint,
+  isAllowedHost: IsAllowedHost,
+  actor: Actor,
+): Promise<EndpointWithSecret> {
+  const now = clock.now()
+  const state = { ...enabledState, ...(enabled ? {} : disabledState(now)) }
+  const values = await parseValues(sql, organisationId, { kind, url, events, prompts }, isAllowedHost)
+  await lockEndpoints(sql, organisationId)
+  if ((await countEndpoints(sql, organisationId)) >= maxEndpoints) {
+    const message = `must be one of at most ${maxEndpoints} endpoints`
+    throw invalid(`The organisation has ${maxEndpoints} endpoints. Remove one first.`, [{ path: '', message }])
+  }
+  const [id, secret] = [`whe_${randomBase62(16)}`, generateSecret()]
+  const made = { ...values, ...state, id, organisationId, created_at: now, old_secret_ends_at: null }
+  await insertEndpoint(sql, { ...made, secret })
+  const endpoint = show(made)
+  await recordAudit(sql, clock, actor, auditOf('endpoint.created', organisationId, endpoint))
+  return { ...endpoint, secret }
+}
+
+export const listEndpoints = async (db: Db, organisationId: number, request: PageRequest) => {
+  const page = await readPage<Omit<StoredEndpoint, 'rowId'>>(
+    `endpoints ${organisationId}`,
+    request,
+    (beforeId, limit) => selectEndpoints(db.sql, organisationId, beforeId, limit),
+  )
+  return { ...page, data: page.data.map(show) }
+}
+
+export const showEndpoint = async (db: Db, id: string, viewer: Viewer): Promise<EndpointRow> =>
+  show(await requireEndpoint(db.sql, id, viewer))
+
+/** Changes what is given of an endpoint. To enable it ends what is known of its failures. */
+export const changeEndpoint = (
+  db: Db,
+  clock: Clock,
+  id: string,
+  { enabled, ...given }: EndpointChange,
+  isAllowedHost: IsAllowedHost,
+  actor = operator,
+): Promise<EndpointRow> =>
+  db.transaction(async (sql) => {
+    const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
+    const { organisationId, kind, fullUrl: url, events, prompts } = endpoint
+    const values = await parseValues(sql, organisationId, { kind, url, events, prompts, ...given }, isAllowedHost)
+    const isNowDisabled = enabled === false && endpoint.disabled_at === null
+    const state = enabled ? enabledState : isNowDisabled ? disabledState(clock.now()) : {}
+    const changed = { ...endpoint, ...values, ...state }
+    await updateEndpoint(sql, id, changed)
+    const shown = show(changed)
+    await recordAudit(sql, clock, actor, auditOf('endpoint.updated', organisationId, shown))
+    return shown
+  }, permitRequestOf(actor))
+
+/** Removes an endpoint with its deliveries. */
+export const removeEndpoint = (db: Db, clock: Clock, id: string, actor = operator): Promise<{ id: string }> =>
+  db.transaction(async (sql) => {
+    const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
+    await deleteEndpoint(sql, id)
+    await recordAudit(sql, clock, actor, auditOf('endpoint.removed', endpoint.organisationId, show(endpoint)))
+    return { id }
+  }, permitRequestOf(actor))
+
+/** Generates a secret within the caller's transaction. Both secrets sign until the overlap ends. */
+export async function rotateEndpointInTransaction(
+  sql: Sql,
+  clock: Clock,
+  id: string,
+  overlapMs: number,
+  actor: Actor,
+): Promise<EndpointWithSecret> {
+  const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
+  const secret = generateSecret()
+  const endsAt = overlapMs > 0 ? new Date(clock.now().getTime() + overlapMs) : null
+  await replaceSecret(sql, id, secret, endsAt)
+  const { organisationId } = endpoint
+  const details = { old_secret_ends_at: endsAt }
+  await recordAudit(sql, clock, actor, { organisationId, action: 'endpoint.rotated', subject: id, details })
+  return { ...show(endpoint), ...details, secret }
+}
+
+/** An endpoint of another organisation is answered exactly like one that does not exist. */
+export async function requireEndpoint(
+  sql: Sql,
+  id: string,
+  viewer: Viewer,
+  lock?: typeof lockEndpoint,
+): Promise<StoredEndpoint> {
+  // Anything else is not looked up: Postgres rejects text with a zero byte.
+  const isId = /^whe_[0-9A-Za-z]{1,64}$/.test(id)
+  if (isId) await lock?.(sql, id)
+  const endpoint = isId ? await findEndpoint(sql, id) : undefined
+  const isVisible =
+    endpoint && (viewer.organisationId === undefined || viewer.organisationId === endpoint.organisationId)
+  if (!isVisible) throw new ServiceError('not_found', `There is no endpoint ${id}.`)
+  return endpoint
+}
+
+type Chosen = { kind: EndpointValues['kind']; url: string } & Pick<EndpointValues, 'events' | 'prompts'>
+
+async function parseValues(sql: Sql, organisationId: number, given: Chosen, isAllowedHost: IsAllowedHost) {
+  const problems: Detail[] = []
+  const fullUrl = parseEndpointUrl(given, isAllowedHost)
+  if (typeof fullUrl !== 'string') problems.push(fullUrl)
+  const prompts = given.prompts && [...new Set(given.prompts)]
+  const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
+  for (const [index, prompt] of (given.prompts ?? []).entries()) {
+    if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
+  }
+  if (problems.length > 0) throw invalid('The endpoint is not valid.', problems.slice(0, 10))
+  const events = given.events && [...new Set(given.events)]
+  return { kind: given.kind, fullUrl: fullUrl as string, events, prompts }
+}
+
+const generateSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
+
+const enabledState = { disabled_at: null, disabled_reason: null, failing_since: null }
+
+const disabledState = (at: Date) => ({ disabled_at: at, disabled_reason: 'requested' }) as const
+
+/** Only this function knows what of an endpoint may be shown. */
+function show(endpoint: Omit<StoredEndpoint, 'rowId'>): EndpointRow {
+  const { id, kind, fullUrl, events, prompts, disabled_at, disabled_reason, failing_since } = endpoint
+  const { old_secret_ends_at, created_at } = endpoint
+  const url = maskUrl({ url: fullUrl, kind })
+  const enabled = disabled_at === null
+  const state = { enabled, disabled_reason, disabled_at, failing_since, old_secret_ends_at, created_at }
+  return { id, kind, url, events, prompts, ...state }
+}
+
+function auditOf(
+  action: 'endpoint.created' | 'endpoint.updated' | 'endpoint.removed',
+  organisationId: number,
+  { id: subject, kind, url, events, prompts, enabled }: EndpointRow,
+) {
+  return { organisationId, action, subject, details: { kind, url, events, prompts, enabled } }
+}

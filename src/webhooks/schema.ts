@@ -1,0 +1,131 @@
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { cursorPageOf } from '../lib/cursor_page.ts'
+import { envelopeOf, literals, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
+
+/** The events that an endpoint can choose. A ping is sent only on request. */
+export const chosenEvents = ['change.live', 'impact.decided', 'usage.threshold'] as const
+
+export const endpointKinds = ['webhook', 'slack'] as const
+export type EndpointKind = (typeof endpointKinds)[number]
+
+/** Why an endpoint is disabled: by a change, by a 410, after days of failures only, or because a backup was restored. */
+export const disabledReasons = ['requested', 'gone', 'failing', 'restored'] as const
+export type DisabledReason = (typeof disabledReasons)[number]
+
+const time = Type.String({ format: 'date-time' })
+
+const chosen = {
+  events: nullable(
+    Type.Array(literals(chosenEvents), { minItems: 1, maxItems: 10 }),
+    'The types of events that are sent; null for all',
+  ),
+  prompts: nullable(
+    Type.Array(Type.String(), { minItems: 1, maxItems: 100 }),
+    'The prompts whose events are sent; null for all. Events without a prompt are sent in any case',
+  ),
+}
+
+const fields = {
+  id: Type.String({ description: 'Public id of the endpoint' }),
+  kind: literals(endpointKinds, {
+    description: 'webhook: signed JSON. slack: a message for an incoming webhook of Slack, Mattermost or Rocket.Chat',
+  }),
+  url: Type.String({
+    description: 'Where events are sent to. A query, and of kind slack also the path, is a secret and shown as …',
+  }),
+  ...chosen,
+  enabled: Type.Boolean({ description: 'Whether events are sent' }),
+  disabled_reason: Type.Union([...disabledReasons.map((reason) => Type.Literal(reason)), Type.Null()], {
+    description:
+      'requested: by a change. gone: the receiver answered 410. failing: every attempt failed for five days. ' +
+      'restored: it comes from a backup. Null while enabled',
+  }),
+  disabled_at: nullable(time, 'Null while enabled'),
+  failing_since: nullable(time, 'The first failure since the last success; null after a success'),
+  old_secret_ends_at: nullable(time, 'Until then the secret before the last rotation signs too'),
+  created_at: time,
+}
+
+export const Endpoint = Type.Object(fields, { title: 'WebhookEndpoint' })
+
+export type EndpointRow = Omit<Row<typeof Endpoint>, 'failing_since'> & { failing_since: Date | null }
+
+const exampleEndpoint = {
+  id: 'whe_8sQxVn2c1LrT0aZk',
+  kind: 'webhook',
+  url: 'https://example.com/prompt-signals',
+  events: ['impact.decided'],
+  prompts: null,
+  enabled: true,
+  disabled_reason: null,
+  disabled_at: null,
+  failing_since: null,
+  old_secret_ends_at: null,
+  created_at: '2026-11-14T23:35:00.000Z',
+}
+
+const endpointId = Type.String({ description: 'Public id of the endpoint', examples: [exampleEndpoint.id] })
+
+export const EndpointPath = Type.Object({ endpoint_id: endpointId })
+
+export const EndpointList = cursorPageOf(Endpoint, exampleEndpoint)
+
+export const ShownEndpoint = envelopeOf(Endpoint, 'ShownWebhookEndpoint', exampleEndpoint)
+
+export const ChangedEndpoint = envelopeOf(partlyVisible(Endpoint, ['id']), 'ChangedWebhookEndpoint', exampleEndpoint)
+
+export const RemovedEndpoint = envelopeOf(Type.Object({ id: fields.id }), 'RemovedWebhookEndpoint', {
+  id: exampleEndpoint.id,
+})
+
+const secret = nullable(
+  Type.String(),
+  'Signs what is sent: whsec_ and base64. Shown only here; null when the answer is replayed',
+)
+
+const withSecret = (endpoint: TObject, title: string) =>
+  envelopeOf(Type.Object({ ...endpoint.properties, secret }), title, {
+    ...exampleEndpoint,
+    secret: `whsec_${Buffer.alloc(32, 'example').toString('base64')}`,
+  })
+
+export const CreatedEndpoint = withSecret(Endpoint, 'CreatedWebhookEndpoint')
+
+/** What a rotation shows to a caller that may not read endpoints. */
+export const rotationAlwaysShows = ['id', 'secret', 'old_secret_ends_at']
+
+export const RotatedEndpoint = withSecret(partlyVisible(Endpoint, rotationAlwaysShows), 'RotatedWebhookEndpoint')
+
+export const NewEndpoint = Type.Object(
+  {
+    url: printable(2_000),
+    kind: Type.Optional(literals(endpointKinds, { description: 'webhook by default' })),
+    events: Type.Optional(chosen.events),
+    prompts: Type.Optional(chosen.prompts),
+    enabled: Type.Optional(Type.Boolean({ description: 'true by default' })),
+  },
+  { title: 'NewWebhookEndpoint', examples: [{ url: exampleEndpoint.url, events: exampleEndpoint.events }] },
+)
+
+export type NewEndpoint = Static<typeof NewEndpoint>
+
+export const EndpointChange = Type.Partial(NewEndpoint, {
+  title: 'WebhookEndpointChange',
+  examples: [{ enabled: true }],
+})
+
+export type EndpointChange = Static<typeof EndpointChange>
+
+export const EndpointRotation = Type.Object(
+  {
+    overlap_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 2_592_000,
+        default: 86_400,
+        description: 'How long the old secret signs beside the new one',
+      }),
+    ),
+  },
+  { title: 'WebhookEndpointRotation', examples: [{ overlap_seconds: 86_400 }] },
+)

@@ -1,0 +1,114 @@
+import type { Sql } from '../db/client.ts'
+import type { EndpointKind, EndpointRow } from './schema.ts'
+import type { DeliveryRow } from './schema_deliveries.ts'
+
+/** What a change can set. The URL is whole. */
+export type EndpointValues = Pick<
+  EndpointRow,
+  'events' | 'prompts' | 'disabled_at' | 'disabled_reason' | 'failing_since'
+> & { kind: EndpointKind; fullUrl: string }
+
+export type StoredEndpoint = EndpointValues &
+  Pick<EndpointRow, 'id' | 'old_secret_ends_at' | 'created_at'> & { rowId: number; organisationId: number }
+
+/** Serialises the creation of an organisation's endpoints, so that their number is exact. */
+export async function lockEndpoints(sql: Sql, organisationId: number): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtext('webhook endpoints'), hashtext(${String(organisationId)}))`
+}
+
+export async function countEndpoints(sql: Sql, organisationId: number): Promise<number> {
+  const [row] = await sql<{ count: number }>`
+    select count(*)::integer as count from webhook_endpoints where organisation_id = ${organisationId}`
+  return (row as { count: number }).count
+}
+
+export async function insertEndpoint(
+  sql: Sql,
+  endpoint: EndpointValues & { id: string; organisationId: number; secret: string; created_at: Date },
+): Promise<void> {
+  await sql`
+    insert into webhook_endpoints (
+      public_id, organisation_id, kind, url, events, prompts, secret, created_at, disabled_at, disabled_reason
+    )
+    values (
+      ${endpoint.id}, ${endpoint.organisationId}, ${endpoint.kind}, ${endpoint.fullUrl}, ${endpoint.events}::text[],
+      ${endpoint.prompts}::text[], ${endpoint.secret}, ${endpoint.created_at}, ${endpoint.disabled_at},
+      ${endpoint.disabled_reason}
+    )`
+}
+
+export const selectEndpoints = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
+  sql<StoredEndpoint>`
+    select
+      id as "rowId", public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
+      to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since,
+      old_secret_until as old_secret_ends_at, created_at
+    from webhook_endpoints
+    where organisation_id = ${organisationId} and id < ${beforeId}
+    order by id desc
+    limit ${limit}`
+
+export async function findEndpoint(sql: Sql, id: string): Promise<StoredEndpoint | undefined> {
+  const [row] = await sql<StoredEndpoint>`
+    select
+      id as "rowId", public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
+      to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since,
+      old_secret_until as old_secret_ends_at, created_at
+    from webhook_endpoints
+    where public_id = ${id}`
+  return row
+}
+
+/** Lets events still be written for the endpoint meanwhile. */
+export async function lockEndpoint(sql: Sql, id: string): Promise<void> {
+  await sql`select from webhook_endpoints where public_id = ${id} for no key update`
+}
+
+export async function updateEndpoint(sql: Sql, id: string, endpoint: EndpointValues): Promise<void> {
+  await sql`
+    update webhook_endpoints
+    set
+      kind = ${endpoint.kind}, url = ${endpoint.fullUrl}, events = ${endpoint.events}::text[],
+      prompts = ${endpoint.prompts}::text[], disabled_at = ${endpoint.disabled_at},
+      disabled_reason = ${endpoint.disabled_reason}, failing_since = ${endpoint.failing_since}
+    where public_id = ${id}`
+}
+
+/** The secret so far signs beside the new one until then; with null it is forgotten. */
+export async function replaceSecret(sql: Sql, id: string, secret: string, oldEndsAt: Date | null): Promise<void> {
+  await sql`
+    update webhook_endpoints
+    set
+      secret = ${secret}, old_secret = case when ${oldEndsAt}::timestamptz is not null then secret end,
+      old_secret_until = ${oldEndsAt}
+    where public_id = ${id}`
+}
+
+/** Deletes the endpoint and its deliveries. */
+export async function deleteEndpoint(sql: Sql, id: string): Promise<void> {
+  await sql`delete from webhook_endpoints where public_id = ${id}`
+}
+
+export const selectDeliveries = (sql: Sql, endpointRowId: number, beforeEvent: number, limit: number) =>
+  sql<DeliveryRow & { rowId: number }>`
+    select
+      d.event_id as "rowId", v.public_id as id, v.type, v.created_at, d.status, d.attempts, d.last_attempt_at,
+      d.next_attempt_at, d.response_code, d.response_text
+    from webhook_deliveries d
+    join webhook_events v on v.id = d.event_id
+    where d.endpoint_id = ${endpointRowId} and d.event_id < ${beforeEvent}
+    order by d.event_id desc
+    limit ${limit}`
+
+/** Makes a delivery due, with the attempts of a new one. Its last response stays until the next. */
+export async function restartDelivery(sql: Sql, endpointRowId: number, event: string, at: Date) {
+  const [row] = await sql<DeliveryRow>`
+    update webhook_deliveries d
+    set status = 'pending', attempts = 0, next_attempt_at = ${at}
+    from webhook_events v
+    where v.id = d.event_id and d.endpoint_id = ${endpointRowId} and v.public_id = ${event}
+    returning
+      v.public_id as id, v.type, v.created_at, d.status, d.attempts, d.last_attempt_at, d.next_attempt_at,
+      d.response_code, d.response_text`
+  return row
+}

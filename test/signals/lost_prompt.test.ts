@@ -1,0 +1,114 @@
+// After a failover that lost changes, the row id that a replica remembers may be that of another organisation's prompt.
+import { expect, test } from 'bun:test'
+import { scopes } from '../../src/http/caller.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { importSignals } from '../../src/signals/import.ts'
+import { entry } from '../service.ts'
+import { useNewTenant, useService } from '../use.ts'
+
+const service = useService()
+const tenant = useNewTenant(service, 1_000)
+const other = useNewTenant(service, 1_000)
+
+const pathTo = (rest: string) => `/prompts/${tenant.prompt}/${rest}`
+
+const createAdminKey = async () => (await service.createKey(tenant, [...scopes])).key
+
+const writes: [string, () => Promise<{ status: number; body: { error: object } }>][] = [
+  ['a signal', () => service.postSignal(tenant.prompt, tenant.key)],
+  [
+    'a signal with an Idempotency-Key',
+    () => service.post(pathTo('signals'), tenant.key, { value: 'positive' }, { 'idempotency-key': 'a' }),
+  ],
+  ['a batch', () => service.post(pathTo('signals/batch'), tenant.key, { signals: [{ value: 'positive' }] })],
+  ['a history entry', () => service.post(pathTo('history'), tenant.key, entry())],
+  [
+    'a batch of history entries',
+    () => service.post('/history/batch', tenant.key, { entries: [{ prompt_id: tenant.prompt, ...entry() }] }),
+  ],
+  ['a new name', async () => service.patch(`/prompts/${tenant.prompt}`, await createAdminKey(), { name: 'New' })],
+]
+
+test.each(writes)('%s for a prompt whose row id is that of another one now is a 404', async (_, write) => {
+  const { db, clock } = service.services
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  expect((await service.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
+  await db.sql`update prompts set public_id = ${`${tenant.prompt}x`}, name = 'Other' where id = ${prompt.id}`
+  const { status, body } = await write()
+  const unknown = await service.postSignal('pmt_unknown', tenant.key)
+  expect({ status, error: { ...body.error, request_id: '' } }).toEqual({
+    status: 404,
+    error: { ...unknown.body.error, request_id: '' },
+  })
+  const lines = async function* () {
+    yield '{"value":"positive","created_at":"2026-01-01T00:00:00Z"}'
+  }
+  const importing = importSignals(db, clock.now(), service.services.rollup, prompt, lines, () => {})
+  await expect(importing).rejects.toMatchObject({ code: 'not_found' })
+  const [rows] = await db.sql`
+    select
+      (select count(*) from signals where prompt_id = p.id) as signals,
+      (select count(*) from history_entries where prompt_id = p.id) as entries, p.name
+    from prompts p
+    where p.id = ${prompt.id}`
+  expect(rows).toEqual({ signals: 1, entries: 0, name: 'Other' })
+})
+
+test('of a batch, only the signals of the lost prompt are missing', async () => {
+  const { db } = service.services
+  await service.postSignal(tenant.prompt, tenant.key)
+  await db.sql`update prompts set public_id = ${`${tenant.prompt}x`} where public_id = ${tenant.prompt}`
+  const posts = Array.from({ length: 20 }, (_, number) => {
+    const { prompt, key } = number % 2 === 0 ? tenant : other
+    return service.postSignal(prompt, key)
+  })
+  const statuses = (await Promise.all(posts)).map(({ status }) => status)
+  expect(statuses).toEqual(Array.from({ length: 20 }, (_, number) => (number % 2 === 0 ? 404 : 201)))
+  const usedOf = async (key: string) => (await service.get('/usage', key)).body.data.used
+  expect([await usedOf(tenant.key), await usedOf(other.key)]).toEqual([1, 10])
+})
+
+test('rows of another organisation under the same prompt id are neither shown nor counted', async () => {
+  const { db } = service.services
+  const { id } = await requirePrompt(db.sql, tenant.prompt)
+  const { organisationId } = await requirePrompt(db.sql, other.prompt)
+  const change = entry({ commit_sha: 'aaaaaaa1', created_at: '2026-01-01T00:00:00Z' })
+  const recorded = await service.post(pathTo('history'), tenant.key, change)
+  const signal = { value: 'positive', metadata: { commit_sha: 'aaaaaaa1' } }
+  const signals = await service.post(pathTo('signals/batch'), tenant.key, { signals: [signal, { value: 'negative' }] })
+  const [{ id: own }] = signals.body.data
+  const entryId = recorded.body.data.id
+  const readAll = async () => {
+    const answers = []
+    for (const path of [
+      ...['signals', 'signals?value=positive', 'signals/export', 'stats', 'stats?by=metadata.commit_sha', 'history'],
+      ...['history?action=deployed', `history/${entryId}/diff`, 'impact', `impact/${entryId}/days`],
+      'compare?base=aaaaaaa&head=bbbbbbb',
+    ].map(pathTo)) {
+      answers.push(await service.get(path, tenant.key))
+    }
+    for (const path of ['/usage', '/impact', '/impact?sort=rate', '/signals/export', `/signals/export?after=${own}`]) {
+      answers.push(await service.get(path, tenant.key))
+    }
+    return answers.map(({ status, text }) => ({ status, text: text.replace(/"sorted_at":"[^"]*"/, '') }))
+  }
+  const before = await readAll()
+  expect(before.map(({ status }) => status)).toEqual(before.map(() => 200))
+  await db.sql.script(`
+    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+    select ${organisationId}, ${id}, 'negative', '{"commit_sha": "aaaaaaa1"}', now() - n * interval '1 minute'
+    from generate_series(0, 9) n;
+    insert into history_entries (
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at, is_change
+    )
+    values (${organisationId}, ${id}, 'deployed', 'x', 'x@example.com', 'bbbbbbb2', 'main', now(), true);
+    update prompts set history_version = default where id = ${id}`)
+  expect(await readAll()).toEqual(before)
+  await db.sql`select roll_up_signals(${id}, 100)`
+  expect(await readAll()).toEqual(before)
+  const foreign = await db.sql<{ id: string }>`select id::text from signals where organisation_id = ${organisationId}`
+  const key = await createAdminKey()
+  for (const row of foreign) {
+    expect((await service.delete(pathTo(`signals/${row.id}`), key)).status).toBe(404)
+  }
+})

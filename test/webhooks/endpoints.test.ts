@@ -1,0 +1,259 @@
+import { expect, test } from 'bun:test'
+import { type Scope, scopes } from '../../src/http/caller.ts'
+import { requireOrganisation } from '../../src/orgs/manage.ts'
+import { emitEvent } from '../../src/webhooks/events.ts'
+import type { Row } from '../program.ts'
+import { useNewTenant, useService } from '../use.ts'
+
+const service = useService()
+const tenant = useNewTenant(service)
+const path = '/webhooks/endpoints'
+const url = 'https://example.com/hook'
+const slackPath = '/services/T00/B00/XXXXXXXX'
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+
+const keyWith = async (...given: Scope[]) => (await service.createKey(tenant, given)).key
+const adminKey = () => keyWith(...scopes)
+
+async function create(admin: string, json: object = { url }, headers = {}): Promise<Row> {
+  const { status, body } = await service.post(path, admin, json, headers)
+  expect(status).toBe(201)
+  return body.data
+}
+
+test('an endpoint is created, listed, shown, changed and removed, each recorded in the audit log', async () => {
+  const admin = await adminKey()
+  const { secret, ...made } = await create(admin, { url, events: ['change.live', 'change.live'] })
+  expect(secret).toMatch(/^whsec_/)
+  expect(Buffer.from(secret.slice(6), 'base64')).toHaveLength(32)
+  const enabled = { enabled: true, disabled_reason: null, disabled_at: null, failing_since: null }
+  const id = expect.stringMatching(/^whe_[0-9A-Za-z]{16}$/)
+  const given = { kind: 'webhook', url, events: ['change.live'], prompts: null }
+  expect(made).toEqual({ id, ...given, ...enabled, old_secret_ends_at: null, created_at: time })
+  const shown = await service.get(`${path}/${made.id}`, admin)
+  const listed = await service.get(path, admin)
+  expect([shown.body.data, listed.body.data]).toEqual([made, [made]])
+  const change = { enabled: false, events: null, prompts: [tenant.prompt, tenant.prompt] }
+  const changed = await service.patch(`${path}/${made.id}`, admin, change)
+  const after = { ...made, enabled: false, events: null, prompts: [tenant.prompt] }
+  expect(changed.body.data).toEqual({ ...after, disabled_reason: 'requested', disabled_at: time })
+  expect((await service.delete(`${path}/${made.id}`, admin)).body).toEqual({ data: { id: made.id } })
+  expect((await service.get(`${path}/${made.id}`, admin)).status).toBe(404)
+  const log = await service.get('/audit?limit=3', admin)
+  const details = { ...given, events: null, prompts: [tenant.prompt], enabled: false }
+  expect(log.body.data).toMatchObject([
+    { action: 'endpoint.removed', subject: made.id, details },
+    { action: 'endpoint.updated', subject: made.id, details },
+    { action: 'endpoint.created', subject: made.id, details: { ...given, enabled: true } },
+  ])
+  for (const { text } of [shown, listed, changed, log]) expect(text).not.toContain(secret)
+})
+
+test('what is secret of a URL is in no answer and no audit entry', async () => {
+  const admin = await adminKey()
+  const texts: string[] = []
+  const call = async (answer: ReturnType<typeof service.get>) => {
+    const { text, body } = await answer
+    texts.push(text)
+    return body
+  }
+  const retry = { 'idempotency-key': 'slack' }
+  const json = { kind: 'slack', url: `https://hooks.slack.com${slackPath}` }
+  const { id } = (await call(service.post(path, admin, json, retry))).data
+  const shown = { id, url: 'https://hooks.slack.com/…' }
+  expect((await call(service.post(path, admin, json, retry))).data).toMatchObject(shown)
+  for (const given of [
+    { url: `https://chat.example.com${slackPath}` },
+    { url: `${url}?token=XXXXXXXX`, kind: 'webhook' },
+  ]) {
+    await call(service.patch(`${path}/${id}`, admin, given))
+  }
+  expect((await call(service.get(path, admin))).data).toMatchObject([{ id, url: `${url}?…` }])
+  const wrong = { error: { details: [{ path: '/kind', message: 'must be slack for a URL of hooks.slack.com' }] } }
+  expect(await call(service.post(path, admin, { url: json.url }))).toMatchObject(wrong)
+  await call(service.post(`${path}/${id}/rotate`, admin, {}))
+  await call(service.delete(`${path}/${id}`, admin))
+  expect((await call(service.get('/audit', admin))).data[2].details.url).toBe(`${url}?…`)
+  expect(texts.filter((text) => text.includes('XXXX'))).toEqual([])
+})
+
+test('the secret is in the first answer only, and in no stored answer', async () => {
+  const admin = await adminKey()
+  const once = (to: string, json: object) => service.post(to, admin, json, { 'idempotency-key': to })
+  const first = (await once(path, { url })).body.data
+  const rotated = (await once(`${path}/${first.id}/rotate`, {})).body.data
+  expect(rotated.secret).not.toBe(first.secret)
+  for (const [to, json, answer] of [
+    [path, { url }, first],
+    [`${path}/${first.id}/rotate`, {}, rotated],
+  ]) {
+    const { status, headers, body } = await once(to, json)
+    expect([status, headers.get('idempotent-replayed')]).toEqual([201, 'true'])
+    expect(body.data).toEqual({ ...answer, secret: null })
+  }
+  const kept = await service.services.db.sql<{ answer: unknown }>`select answer from idempotent_requests`
+  expect(JSON.stringify(kept)).not.toContain('whsec_')
+})
+
+test('a rotation keeps the old secret for the overlap, a day by default, or not at all', async () => {
+  const admin = await adminKey()
+  const { id, secret: first } = await create(admin)
+  const stored = () => service.services.db.sql`
+    select secret, old_secret, old_secret_until from webhook_endpoints where public_id = ${id}`
+  service.clock.set('2026-11-10T12:00:00.000Z')
+  const rotate = (json: object) => service.post(`${path}/${id}/rotate`, admin, json)
+  const second = (await rotate({})).body.data
+  expect(second.old_secret_ends_at).toBe('2026-11-11T12:00:00.000Z')
+  const until = new Date(second.old_secret_ends_at)
+  expect(await stored()).toEqual([{ secret: second.secret, old_secret: first, old_secret_until: until }])
+  const third = (await rotate({ overlap_seconds: 0 })).body.data
+  expect(await stored()).toEqual([{ secret: third.secret, old_secret: null, old_secret_until: null }])
+  const [last] = (await service.get('/audit?limit=1', admin)).body.data
+  expect(last).toMatchObject({ action: 'endpoint.rotated', subject: id, details: { old_secret_ends_at: null } })
+  for (const overlap_seconds of [-1, 2_592_001, 1.5, '60', null]) {
+    const details = [{ path: '/overlap_seconds' }]
+    expect(await rotate({ overlap_seconds })).toMatchObject({ status: 422, body: { error: { details } } })
+  }
+  service.clock.reset()
+})
+
+test('an organisation has at most 20 endpoints, also of many created at the same time', async () => {
+  const admin = await adminKey()
+  const other = await service.createTenant()
+  const made = await Promise.all(Array.from({ length: 24 }, () => service.post(path, admin, { url })))
+  expect(made.filter(({ status }) => status === 201)).toHaveLength(20)
+  const rejected = made.find(({ status }) => status === 422)
+  expect(rejected?.body.error.message).toBe('The organisation has 20 endpoints. Remove one first.')
+  expect((await service.get(path, admin)).body.data).toHaveLength(20)
+  const { key } = await service.createKey(other, [...scopes])
+  expect((await service.post(path, key, { url })).status).toBe(201)
+})
+
+const https = 'must begin with https://, unless WEBHOOK_ALLOWED_HOSTS names its host'
+test.each([
+  [{}, '/url', 'must be given'],
+  [{ url: '' }, '/url', 'must not be empty'],
+  [{ url: 'example.com' }, '/url', 'must be a URL, such as https://example.com/webhooks'],
+  [{ url: `https://example.com/${'x'.repeat(2_000)}` }, '/url', 'must have at most 2000 characters'],
+  [{ url: 'https://exa\nmple.com' }, '/url', 'contains characters that are not allowed'],
+  [{ url: 'http://example.com' }, '/url', https],
+  [{ url: 'ftp://example.com' }, '/url', https],
+  [{ url: 'https://user@example.com' }, '/url', 'must have no user name and no password'],
+  [{ url: 'https://:XXXX@example.com' }, '/url', 'must have no user name and no password'],
+  [{ url: `${url}#` }, '/url', 'must have no fragment'],
+  [{ url, kind: 'teams' }, '/kind', 'must be webhook or slack'],
+  [{ url, events: [] }, '/events', 'must not be empty'],
+  [{ url, events: ['ping'] }, '/events/0', 'must be change.live, impact.decided or usage.threshold'],
+  [{ url, prompts: ['pmt_none'] }, '/prompts/0', 'must be a prompt of the organisation'],
+  [{ url, prompts: 'all' }, '/prompts', 'must be an array or null'],
+  [{ url, enabled: 'yes' }, '/enabled', 'must be a boolean'],
+])('%p is rejected, naming the field', async (json, field, message) => {
+  const admin = await adminKey()
+  const { id } = await create(admin)
+  const rejected = { status: 422, body: { error: { details: [{ path: field, message }] } } }
+  expect(await service.post(path, admin, json)).toMatchObject(rejected)
+  const change = Object.keys(json).length > 0 ? rejected : { status: 422 }
+  expect(await service.patch(`${path}/${id}`, admin, json)).toMatchObject(change)
+})
+
+test('a prompt of another organisation is rejected like an unknown one', async () => {
+  const other = await service.createTenant()
+  const details = [{ path: '/prompts/1', message: 'must be a prompt of the organisation' }]
+  const answer = await service.post(path, await adminKey(), { url, prompts: [tenant.prompt, other.prompt] })
+  expect(answer).toMatchObject({ status: 422, body: { error: { details } } })
+})
+
+test('a caller that may write but not read gets back only what it gave, the id and the secret', async () => {
+  const admin = await adminKey()
+  const writer = await keyWith('webhooks:write')
+  const { id } = await create(admin)
+  const dataOf = async (answer: ReturnType<typeof service.patch>) => (await answer).body.data
+  expect(await dataOf(service.patch(`${path}/${id}`, writer, { enabled: true }))).toEqual({ id, enabled: true })
+  const secret = expect.stringMatching(/^whsec_/)
+  const rotated = { id, secret, old_secret_ends_at: time }
+  expect(await dataOf(service.post(`${path}/${id}/rotate`, writer, {}))).toEqual(rotated)
+  const event = await emit()
+  const sent = { id: event, status: 'pending', next_attempt_at: time }
+  expect(await dataOf(service.post(`${path}/${id}/deliveries/${event}/redeliver`, writer))).toEqual(sent)
+})
+
+let events = 0
+
+/** Writes an event for the tenant's endpoints. Returns its id. */
+async function emit(): Promise<string> {
+  const { db, clock } = service.services
+  const { id: organisationId } = await requireOrganisation(db, tenant.org)
+  const once = `test ${events++}`
+  await emitEvent(db.sql, { organisationId, type: 'ping', once, data: {}, now: clock.now() })
+  const rows = await db.sql<{ id: string }>`
+    select public_id as id from webhook_events where organisation_id = ${organisationId} and once = ${once}`
+  return rows[0]?.id as string
+}
+
+test('enabling an endpoint clears why it was disabled and since when it fails; disabling it again keeps both', async () => {
+  const { db } = service.services
+  const admin = await adminKey()
+  const { id } = await create(admin)
+  const change = async (enabled: boolean) => (await service.patch(`${path}/${id}`, admin, { enabled })).body.data
+  const failing = { failing_since: '2026-11-05T12:00:00.000Z', disabled_at: '2026-11-10T12:00:00.000Z' }
+  await db.sql`
+    update webhook_endpoints
+    set failing_since = ${failing.failing_since}, disabled_at = ${failing.disabled_at}, disabled_reason = 'failing'
+    where public_id = ${id}`
+  expect(await change(false)).toMatchObject({ ...failing, enabled: false, disabled_reason: 'failing' })
+  const cleared = { failing_since: null, disabled_at: null, disabled_reason: null }
+  expect(await change(true)).toMatchObject({ ...cleared, enabled: true })
+})
+
+test('deliveries are listed by page with what the receiver said, and go with their endpoint', async () => {
+  const { db } = service.services
+  const admin = await adminKey()
+  const { id } = await create(admin)
+  const sent = [await emit(), await emit(), await emit()]
+  const said = { status: 'failed', attempts: 10, response_code: 503, response_text: 'x'.repeat(1_000) }
+  await db.sql`
+    update webhook_deliveries d
+    set status = 'failed', attempts = 10, next_attempt_at = null, last_attempt_at = '2026-11-10T12:00:00Z',
+      response_code = 503, response_text = ${said.response_text}
+    from webhook_events v
+    where v.id = d.event_id and v.public_id = ${sent[1]}`
+  const list = async (query = '') => (await service.get(`${path}/${id}/deliveries${query}`, admin)).body
+  const { data, pagination } = await list('?limit=2')
+  expect(data).toMatchObject([
+    { id: sent[2], type: 'ping', created_at: time },
+    { id: sent[1], ...said, last_attempt_at: '2026-11-10T12:00:00.000Z', next_attempt_at: null },
+  ])
+  const rest = await list(`?cursor=${pagination.next_cursor}`)
+  expect(rest).toMatchObject({ data: [{ id: sent[0] }], pagination: { next_cursor: null } })
+  const link = (await service.get(`${path}/${id}/deliveries?limit=2`, admin)).headers.get('link')
+  expect(link).toStartWith(`</api/v1/webhooks/endpoints/${id}/deliveries?limit=2&cursor=`)
+  await service.delete(`${path}/${id}`, admin)
+  const left = await db.sql`
+    select 1 from webhook_deliveries d join webhook_events v on v.id = d.event_id where v.public_id = any (${sent})`
+  expect(left).toHaveLength(0)
+})
+
+test('an event is sent again with every attempt that a new one has, unless the endpoint is disabled', async () => {
+  const admin = await adminKey()
+  const { id } = await create(admin)
+  const event = await emit()
+  const { id: other } = await create(admin)
+  await service.services.db.sql`
+    update webhook_deliveries set status = 'failed', attempts = 10, next_attempt_at = null, response_code = 500
+    where endpoint_id = (select e.id from webhook_endpoints e where e.public_id = ${id})`
+  const redeliver = (endpoint: string, of: string) =>
+    service.post(`${path}/${endpoint}/deliveries/${of}/redeliver`, admin)
+  service.clock.set('2126-11-10T12:00:00.000Z')
+  const due = { status: 'pending', attempts: 0, next_attempt_at: '2126-11-10T12:00:00.000Z', response_code: 500 }
+  expect(await redeliver(id, event)).toMatchObject({ status: 200, body: { data: { id: event, ...due } } })
+  service.clock.reset()
+  const [last] = (await service.get('/audit?limit=1', admin)).body.data
+  expect(last).toMatchObject({ action: 'endpoint.redelivered', subject: id, details: { event } })
+  for (const unknown of ['msg_none', 'none', '%00']) expect((await redeliver(id, unknown)).status).toBe(404)
+  expect((await redeliver(other, event)).status).toBe(404)
+  await service.patch(`${path}/${id}`, admin, { enabled: false })
+  expect(await redeliver(id, event)).toMatchObject({
+    status: 422,
+    body: { error: { details: [{ path: 'endpoint_id' }] } },
+  })
+})
