@@ -15,13 +15,10 @@ export const settings = {
   ),
   REDIS_URL: setting(
     types.redisUrl,
-    'Redis server that keeps refused signals away from the database. Unset: only the database enforces the limit',
+    'Redis that keeps refused signals away from the database: a server, [sentinels or a cluster](operating.md#redis). Unset: only the database enforces the limit',
   ),
   REDIS_PREFIX: setting(types.text, 'Prefix of every key in Redis', 'prompt-signals:'),
-  REDIS_CA_FILE: setting(
-    types.file,
-    'Certificate authorities (PEM) for a `rediss:` server. Unset: those of the system',
-  ),
+  REDIS_CA_FILE: setting(types.file, 'Certificate authorities (PEM) for `rediss` URLs. Unset: those of the system'),
   HOST: setting(types.text, 'Address to listen on', '127.0.0.1'),
   PORT: setting(types.port, 'Port to listen on; `0` picks a free one', '3000'),
   TLS_CERT_FILE: setting(
@@ -51,6 +48,10 @@ export const settings = {
     'Whether to serve the [button](browser.md) for web pages at `/feedback.js`: `on` or `off`',
     'on',
   ),
+  WEBHOOK_ALLOWED_HOSTS: setting(
+    types.hostList,
+    'Names, addresses and networks that [endpoints](interface.md#delivery) may reach beside public addresses, over http too, separated by commas, such as `chat.internal, 10.0.0.0/8`. Unset: none',
+  ),
   METRICS_ADDRESS: setting(types.address, 'Address for `/metrics` instead of `HOST` and `PORT`'),
   DATA_DIR: setting(types.text, 'Folder of the embedded database', './data'),
   LOG_LEVEL: setting(
@@ -68,7 +69,7 @@ export const settings = {
     'Grace period for in-flight requests after draining; `0` aborts them immediately',
     '15',
   ),
-  PROMPT_SIGNALS_KEY: setting(types.apiKey, 'API key for `sync --url`'),
+  PROMPT_SIGNALS_KEY: setting(types.apiKey, 'API key for commands with `--url`'),
 }
 
 type Name = keyof typeof settings
@@ -88,6 +89,9 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
   const config = Object.fromEntries(entries) as Config
   if (!config.TLS_CERT_FILE !== !config.TLS_KEY_FILE)
     throw new Error('Set both TLS_CERT_FILE and TLS_KEY_FILE, or neither')
+  // They would replace the part of each key that chooses its server.
+  if (/^rediss?\+cluster:/i.test(config.REDIS_URL ?? '') && config.REDIS_PREFIX.includes('{'))
+    throw new Error('REDIS_PREFIX must have no "{" with a Redis Cluster')
   return config
 }
 

@@ -63,7 +63,12 @@ export function createTestClock(): TestClock {
 }
 
 /** What of the settings a test may choose, as it is written in the environment. */
-type Limits = { TRUSTED_PROXIES?: string; RATE_LIMIT_PER_KEY?: string; RATE_LIMIT_PER_ADDRESS?: string }
+type Limits = {
+  TRUSTED_PROXIES?: string
+  RATE_LIMIT_PER_KEY?: string
+  RATE_LIMIT_PER_ADDRESS?: string
+  WEBHOOK_ALLOWED_HOSTS?: string
+}
 
 export type ServiceOptions = { queryTimeoutMs?: number; limits?: Limits }
 

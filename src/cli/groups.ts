@@ -13,6 +13,7 @@ export const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
     usage: () => import('./signals.ts'),
     impact: () => import('./impact.ts'),
     compare: () => import('./impact.ts'),
+    report: () => import('./report.ts'),
     sync: () => import('./sync.ts'),
     audit: () => import('./audit.ts'),
     webhooks: () => import('./webhooks.ts'),
