@@ -1,5 +1,6 @@
 -- An address that is told of events. Null in events or prompts: all of them. Of kind slack, the url is a secret too. After a
--- rotation the old secret signs beside the new one until old_secret_until. failing_since is null after a success.
+-- rotation the old secret signs beside the new one until old_secret_until. failing_since is null after a success. A replica
+-- that sends to the endpoint has claimed it until claimed_until: nobody else does until then, whatever becomes of the replica.
 create table webhook_endpoints (
   id bigint generated always as identity primary key,
   public_id text not null unique check (public_id like 'whe\_%'),
@@ -13,6 +14,7 @@ create table webhook_endpoints (
   old_secret_until timestamptz(3),
   created_at timestamptz(3) not null,
   failing_since timestamptz(3),
+  claimed_until timestamptz(3),
   disabled_at timestamptz(3),
   disabled_reason text,
   -- The last signal before the endpoint was created: it is not told of verdicts that were known then.
@@ -53,7 +55,7 @@ create table webhook_deliveries (
   check ((status = 'pending') = (next_attempt_at is not null))
 );
 
-create index on webhook_deliveries (next_attempt_at) where status = 'pending';
+create index on webhook_deliveries (endpoint_id, next_attempt_at, id) where status = 'pending';
 create index on webhook_deliveries (event_id);
 
 -- The verdicts that a change has had, so that each is told once.

@@ -49,14 +49,35 @@ export const address = typeOf('host:port', 'a host and a port, such as 127.0.0.1
 
 export const addressList = typeOf('CIDR list', 'addresses and networks, such as 127.0.0.1, 10.0.0.0/8', (value) => {
   const list = new BlockList()
-  for (const entry of value.split(',')) {
-    const [, address = '', digits] = /^\s*([^/\s]+)(?:\/(\d{1,3}))?\s*$/.exec(entry) ?? []
-    const bits = { 4: 32, 6: 128 }[isIP(address)]
-    if (bits === undefined || address.includes('%') || Number(digits ?? 0) > bits) return undefined
-    list.addSubnet(address, Number(digits ?? bits), bits === 32 ? 'ipv4' : 'ipv6')
-  }
-  return list
+  return value.split(',').every((entry) => addNetwork(list, entry.trim())) ? list : undefined
 })
+
+/** Adds an address or network. Returns false if the text is neither. */
+function addNetwork(list: BlockList, text: string): boolean {
+  const [, address = '', digits] = /^([^/\s]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const bits = { 4: 32, 6: 128 }[isIP(address)]
+  if (bits === undefined || address.includes('%') || Number(digits ?? 0) > bits) return false
+  list.addSubnet(address, Number(digits ?? bits), bits === 32 ? 'ipv4' : 'ipv6')
+  return true
+}
+
+/** Hosts by name, in lower case, and by address. */
+export type HostList = { names: Set<string>; networks: BlockList }
+
+export const hostList = typeOf(
+  'host list',
+  'names, addresses and networks, such as chat.internal, 10.0.0.0/8',
+  (value) => {
+    const hosts: HostList = { names: new Set(), networks: new BlockList() }
+    for (const entry of value.split(',').map((text) => text.trim().toLowerCase())) {
+      if (addNetwork(hosts.networks, entry)) continue
+      // A name that ends with a number would be parsed as an address.
+      if (!/^[\w-]+(\.[\w-]+)*$/.test(entry) || /(^|\.)\d+$/.test(entry)) return undefined
+      hosts.names.add(entry)
+    }
+    return hosts
+  },
+)
 
 const secondsOf: Record<string, number> = { s: 1, min: 60, h: 3_600 }
 const expectedRate = 'a number of requests per second, minute or hour, such as 600/min'

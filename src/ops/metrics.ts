@@ -9,6 +9,7 @@ import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { GateObserver } from '../limit/gate.ts'
 import type { Log } from '../log.ts'
 import type { SignalObserver } from '../signals/record.ts'
+import type { SendObserver } from '../webhooks/deliver.ts'
 import type { PruningObserver } from './pruning.ts'
 import { createRegistry } from './registry.ts'
 
@@ -92,6 +93,20 @@ export function createMetrics(log: Log) {
     'outcome',
     deliveryOutcomes,
   )
+  const countAttempt = labelledCounter(
+    'webhook_attempts_total',
+    'Attempts to deliver an event to an endpoint; pending: failed, and will be retried; failed: the last one failed',
+    'status',
+    ['delivered', 'pending', 'failed'],
+  )
+  const setOldestEvent = gauge(
+    'webhook_oldest_event_seconds',
+    'Age of the oldest event that an enabled endpoint has not received; 0 without one',
+  )
+  const setDisabledEndpoints = gauge(
+    'webhook_endpoints_disabled',
+    'Endpoints that were disabled because they answered 410 or failed for five days',
+  )
   const expired = new Map<string, number>()
   measure('counter', 'signals_expired_total', 'Signals erased by the retention of their organisation', () =>
     [...expired].map(([org, signals]) => [{ org }, signals]),
@@ -146,6 +161,14 @@ export function createMetrics(log: Log) {
         if (isGap(outcome)) log.warn({ org, outcome }, `GitHub delivery incomplete: ${message}`)
       },
     } satisfies DeliveryObserver,
+    webhooks: {
+      attempted: countAttempt,
+      disabled: (endpoint) => log.warn(endpoint, 'webhook endpoint disabled'),
+      measured(oldestSeconds, disabled) {
+        setOldestEvent(oldestSeconds)
+        setDisabledEndpoints(disabled)
+      },
+    } satisfies SendObserver,
     engine: {
       checkpointed(seconds) {
         countCheckpoint()
