@@ -14,10 +14,12 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
   await sql.script(`
     set transaction isolation level repeatable read;
     do $$
+    declare
+      result json;
     begin
       call write_signals(
         '{1}', '{2026-11-01}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null,
-        false, 1, null
+        false, 1, result
       );
     exception when others then
       insert into said values (sqlerrm);
