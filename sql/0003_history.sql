@@ -1,6 +1,6 @@
 -- One history entry of a prompt: a commit that went live, or an event of a pull request. A history is ordered by created_at, then
 -- by id: ids are drawn while the prompt is locked, so entries of the same time keep the order in which they arrived. There
--- are no foreign keys in this file: prompts are never deleted, and every writer locks the prompt first.
+-- are no foreign keys in this file: every writer locks the prompt first, and so does its erasure.
 create table history_entries (
   id bigint generated always as identity primary key,
   organisation_id bigint not null,

@@ -41,7 +41,7 @@ create table github_affected_prompts (
   repository_id bigint not null,
   branch text not null,
   head_sha text not null,
-  prompt_id bigint not null references prompts,
+  prompt_id bigint not null references prompts on delete cascade,
   pushed_at timestamptz(3) not null,
   prompt_commits text[] not null,
   push_commits text[] not null,
@@ -101,7 +101,7 @@ create table github_pull_request_prompts (
   organisation_id bigint not null,
   repository_id bigint not null,
   number integer not null,
-  prompt_id bigint not null references prompts,
+  prompt_id bigint not null references prompts on delete cascade,
   primary key (organisation_id, repository_id, number, prompt_id),
   foreign key (organisation_id, repository_id, number) references github_pull_requests on delete cascade
 );

@@ -1,5 +1,6 @@
 -- An address that is told of events. Null in events or prompts: all of them. Of kind slack, the url is a secret too. After a
--- rotation the old secret signs beside the new one until old_secret_until. failing_since is null after a success.
+-- rotation the old secret signs beside the new one until old_secret_until. failing_since is null after a success. A replica
+-- that sends to the endpoint has claimed it until claimed_until: nobody else does until then, whatever becomes of the replica.
 create table webhook_endpoints (
   id bigint generated always as identity primary key,
   public_id text not null unique check (public_id like 'whe\_%'),
@@ -13,8 +14,11 @@ create table webhook_endpoints (
   old_secret_until timestamptz(3),
   created_at timestamptz(3) not null,
   failing_since timestamptz(3),
+  claimed_until timestamptz(3),
   disabled_at timestamptz(3),
   disabled_reason text,
+  -- The last signal before the endpoint was created: it is not told of verdicts that were known then.
+  created_after_signal bigint not null default coalesce(pg_sequence_last_value('signals_id_seq'), 0),
   check ((disabled_at is null) = (disabled_reason is null))
 );
 
@@ -51,7 +55,7 @@ create table webhook_deliveries (
   check ((status = 'pending') = (next_attempt_at is not null))
 );
 
-create index on webhook_deliveries (next_attempt_at) where status = 'pending';
+create index on webhook_deliveries (endpoint_id, next_attempt_at, id) where status = 'pending';
 create index on webhook_deliveries (event_id);
 
 -- The verdicts that a change has had, so that each is told once.
@@ -60,4 +64,25 @@ create table decided_verdicts (
   verdict text not null check (verdict in ('better', 'worse', 'same')),
   decided_at timestamptz(3) not null,
   primary key (entry_id, verdict)
+);
+
+-- The newest signal of a prompt when its verdicts were last looked at.
+create table verdict_looks (
+  prompt_id bigint primary key references prompts,
+  signal_id bigint not null
+);
+
+-- The replica that looks at verdicts, until its lease ends.
+create table verdict_lease (
+  is_only boolean primary key default true check (is_only),
+  holder text not null,
+  ends_at timestamptz not null
+);
+
+-- The thresholds of a month that an organisation was told of. The events themselves are pruned.
+create table told_thresholds (
+  organisation_id bigint not null references organisations,
+  month month_start not null,
+  threshold integer not null,
+  primary key (organisation_id, month, threshold)
 );

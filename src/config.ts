@@ -15,15 +15,17 @@ export const settings = {
   ),
   REDIS_URL: setting(
     types.redisUrl,
-    'Redis server that keeps refused signals away from the database. Unset: only the database enforces the limit',
+    'Redis that keeps refused signals away from the database: a server, [sentinels or a cluster](operating.md#redis). Unset: only the database enforces the limit',
   ),
   REDIS_PREFIX: setting(types.text, 'Prefix of every key in Redis', 'prompt-signals:'),
-  REDIS_CA_FILE: setting(
-    types.file,
-    'Certificate authorities (PEM) for a `rediss:` server. Unset: those of the system',
-  ),
+  REDIS_CA_FILE: setting(types.file, 'Certificate authorities (PEM) for `rediss` URLs. Unset: those of the system'),
   HOST: setting(types.text, 'Address to listen on', '127.0.0.1'),
   PORT: setting(types.port, 'Port to listen on; `0` picks a free one', '3000'),
+  REUSE_PORT: setting(
+    types.oneOf('on', 'off'),
+    'Whether several processes may listen on `PORT`: `on` or `off`. Linux only; needs `DATABASE_URL` and `METRICS_ADDRESS`',
+    'off',
+  ),
   TLS_CERT_FILE: setting(
     types.file,
     'Certificate (PEM, with its chain) for HTTPS, together with `TLS_KEY_FILE`. Restart to renew it. Unset: plain HTTP',
@@ -51,6 +53,10 @@ export const settings = {
     'Whether to serve the [button](browser.md) for web pages at `/feedback.js`: `on` or `off`',
     'on',
   ),
+  WEBHOOK_ALLOWED_HOSTS: setting(
+    types.hostList,
+    'Names, addresses and networks that [endpoints](interface.md#delivery) may reach beside public addresses, over http too, separated by commas, such as `chat.internal, 10.0.0.0/8`. Unset: none',
+  ),
   METRICS_ADDRESS: setting(types.address, 'Address for `/metrics` instead of `HOST` and `PORT`'),
   DATA_DIR: setting(types.text, 'Folder of the embedded database', './data'),
   LOG_LEVEL: setting(
@@ -68,7 +74,7 @@ export const settings = {
     'Grace period for in-flight requests after draining; `0` aborts them immediately',
     '15',
   ),
-  PROMPT_SIGNALS_KEY: setting(types.apiKey, 'API key for `sync --url`'),
+  PROMPT_SIGNALS_KEY: setting(types.apiKey, 'API key for commands with `--url`'),
 }
 
 type Name = keyof typeof settings
@@ -88,7 +94,19 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
   const config = Object.fromEntries(entries) as Config
   if (!config.TLS_CERT_FILE !== !config.TLS_KEY_FILE)
     throw new Error('Set both TLS_CERT_FILE and TLS_KEY_FILE, or neither')
+  requireShareable(config)
+  // They would replace the part of each key that chooses its server.
+  if (/^rediss?\+cluster:/i.test(config.REDIS_URL ?? '') && config.REDIS_PREFIX.includes('{'))
+    throw new Error('REDIS_PREFIX must have no "{" with a Redis Cluster')
   return config
+}
+
+function requireShareable({ REUSE_PORT, DATABASE_URL, METRICS_ADDRESS }: Config): void {
+  if (REUSE_PORT === 'off') return
+  if (process.platform !== 'linux') throw new Error('REUSE_PORT=on works only on Linux')
+  if (!DATABASE_URL) throw new Error('REUSE_PORT=on needs DATABASE_URL: only one process can use the embedded database')
+  // On the shared port a scrape would reach any of the processes.
+  if (!METRICS_ADDRESS) throw new Error('REUSE_PORT=on needs METRICS_ADDRESS, another one for each process')
 }
 
 /** Every setting as it was written, with secrets masked; null if unset. */

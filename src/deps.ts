@@ -23,6 +23,11 @@ import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
+import { startDeliveries } from './webhooks/deliver.ts'
+import { isAllowedHost } from './webhooks/reachable.ts'
+import { createSender } from './webhooks/send.ts'
+import { tellThresholds, thresholdsEveryMs } from './webhooks/thresholds.ts'
+import { createVerdictWatch, lookEveryMs } from './webhooks/verdicts.ts'
 
 export type Services = ReturnType<typeof createServices>
 
@@ -49,8 +54,10 @@ type Dependencies = { db: Db; redis?: Redis | undefined; clock: Clock; log: Log;
 
 export function createServices(
   { db, redis, clock, log, metrics = createMetrics(log) }: Dependencies,
-  { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS }: Partial<Config> = {},
+  config: Partial<Config> = {},
 ) {
+  const { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS } = config
+  const { WEBHOOK_ALLOWED_HOSTS: allowedHosts } = config
   const limitRate = (name: string, rate: Rate | undefined) =>
     rate && createRateLimiter(rate, { clock, name, redis, onBreaker: metrics.rates.breakerChanged })
   const admission = createAdmission(db, redis && createGate(redis, metrics.gate), metrics.gate)
@@ -67,14 +74,31 @@ export function createServices(
     prompts.forget()
     keys.forget()
   })
+  db.listen('prompts', prompts.forget, prompts.forget)
   const rollup = createSignalRollup(db)
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const drain = createDrain()
+  const isStopping = () => drain.isDraining
   metrics.watchDatabase(db.load)
+  // An outage has its own log line.
+  const logFailure = (message: string) => (err: unknown) => {
+    if (!whyUnavailable(err)) log.error({ err }, message)
+  }
+  const onVerdictFailure = logFailure('looking at verdicts failed; will retry')
+  const lookAtVerdicts = createVerdictWatch({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
+  const sendOnce = createSender({ clock, version: build.version, publicUrl: baseUrl, allowedHosts })
+  const onFailure = logFailure('delivering webhooks failed; will retry')
+  const deliveries = startDeliveries({ db, clock, sendOnce, observer: metrics.webhooks, isStopping, onFailure })
   const timers = [
-    ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping: () => drain.isDraining }),
+    ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping }),
     runPeriodically(rollUpEveryMs, rollup.rollUpPending),
     runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
+    runPeriodically(lookEveryMs, lookAtVerdicts, onVerdictFailure),
+    runPeriodically(
+      thresholdsEveryMs,
+      () => tellThresholds(db, clock),
+      logFailure('telling usage thresholds failed; will retry'),
+    ),
   ]
   return {
     db,
@@ -91,7 +115,8 @@ export function createServices(
     heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
-    isAllowedHost: () => false,
+    sendOnce,
+    isAllowedHost: (host: string) => isAllowedHost(allowedHosts, host),
     readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,
@@ -104,6 +129,7 @@ export function createServices(
     /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {
       for (const timer of timers) timer.stop()
+      await deliveries.stop()
       await signalRecorder.drain()
       await lastUsed.flush()
       await redis?.disconnect()

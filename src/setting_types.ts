@@ -1,5 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
+import { splitHosts } from './lib/hosts.ts'
 
 /** The type of a setting: its documented name, and a parser that throws one line saying what is allowed. */
 export type SettingType<T> = {
@@ -48,14 +49,35 @@ export const address = typeOf('host:port', 'a host and a port, such as 127.0.0.1
 
 export const addressList = typeOf('CIDR list', 'addresses and networks, such as 127.0.0.1, 10.0.0.0/8', (value) => {
   const list = new BlockList()
-  for (const entry of value.split(',')) {
-    const [, address = '', digits] = /^\s*([^/\s]+)(?:\/(\d{1,3}))?\s*$/.exec(entry) ?? []
-    const bits = { 4: 32, 6: 128 }[isIP(address)]
-    if (bits === undefined || address.includes('%') || Number(digits ?? 0) > bits) return undefined
-    list.addSubnet(address, Number(digits ?? bits), bits === 32 ? 'ipv4' : 'ipv6')
-  }
-  return list
+  return value.split(',').every((entry) => addNetwork(list, entry.trim())) ? list : undefined
 })
+
+/** Adds an address or network. Returns false if the text is neither. */
+function addNetwork(list: BlockList, text: string): boolean {
+  const [, address = '', digits] = /^([^/\s]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const bits = { 4: 32, 6: 128 }[isIP(address)]
+  if (bits === undefined || address.includes('%') || Number(digits ?? 0) > bits) return false
+  list.addSubnet(address, Number(digits ?? bits), bits === 32 ? 'ipv4' : 'ipv6')
+  return true
+}
+
+/** Hosts by name, in lower case, and by address. */
+export type HostList = { names: Set<string>; networks: BlockList }
+
+export const hostList = typeOf(
+  'host list',
+  'names, addresses and networks, such as chat.internal, 10.0.0.0/8',
+  (value) => {
+    const hosts: HostList = { names: new Set(), networks: new BlockList() }
+    for (const entry of value.split(',').map((text) => text.trim().toLowerCase())) {
+      if (addNetwork(hosts.networks, entry)) continue
+      // A name that ends with a number would be parsed as an address.
+      if (!/^[\w-]+(\.[\w-]+)*$/.test(entry) || /(^|\.)\d+$/.test(entry)) return undefined
+      hosts.names.add(entry)
+    }
+    return hosts
+  },
+)
 
 const secondsOf: Record<string, number> = { s: 1, min: 60, h: 3_600 }
 const expectedRate = 'a number of requests per second, minute or hour, such as 600/min'
@@ -70,24 +92,51 @@ export const rate = typeOf('rate', expectedRate, (value) => {
 export const oneOf = (...allowed: string[]) =>
   typeOf('choice', `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value))
 
-const url = (...protocols: string[]): SettingType<string> => ({
+/** A URL of servers. Messages never show it: it can hold a password. */
+const serverUrl = (protocols: string[], check: (urls: [URL, ...URL[]], name: string) => void): SettingType<string> => ({
   type: 'URL',
   secret: true,
   parse(value, name) {
-    const protocol = URL.canParse(value) ? new URL(value).protocol : ''
-    if (!protocols.includes(protocol)) {
-      throw new Error(`${name} must be a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`)
+    if (!protocols.some((protocol) => value.toLowerCase().startsWith(protocol))) {
+      throw new Error(`${name} must be a URL that begins with ${protocols.join(' or ')}`)
+    }
+    const urls = splitHosts(value)
+    if (
+      urls.length === 0 ||
+      urls.some(({ hostname, protocol }) => hostname === '' && (urls.length > 1 || protocol.includes('+')))
+    ) {
+      throw new Error(
+        `${name} must name hosts as host:port, separated by commas; escape "/", "?" and "#" in a password`,
+      )
     }
     try {
       decodeURIComponent(value)
     } catch {
       throw new Error(`${name} must have every "%" in its user, password and name escaped as %25`)
     }
+    check(urls as [URL, ...URL[]], name)
     return value
   },
 })
 
-export const redisUrl = url('redis:', 'rediss:')
+export const redisUrl = serverUrl(
+  ['redis://', 'rediss://', 'redis+sentinel://', 'rediss+sentinel://', 'redis+cluster://', 'rediss+cluster://'],
+  (urls, name) => {
+    const [{ protocol, pathname, search }] = urls
+    const hasPath = /^\/./.test(pathname)
+    if (!protocol.includes('+')) {
+      if (urls.length > 1) throw new Error(`${name} names several hosts: use redis+sentinel:// or redis+cluster://`)
+      return
+    }
+    if (search) throw new Error(`${name} may have no parameters with ${protocol}//`)
+    if (protocol.endsWith('+cluster:') && hasPath) {
+      throw new Error(`${name} must end after its hosts: a Redis Cluster has no numbered databases`)
+    }
+    if (protocol.endsWith('+sentinel:') && (!hasPath || pathname.indexOf('/', 1) > 0)) {
+      throw new Error(`${name} must end with the name of the master: redis+sentinel://h1:26379,h2:26379/NAME`)
+    }
+  },
+)
 
 export const publicUrl = typeOf(
   'URL',
@@ -120,19 +169,14 @@ export function requireFile(path: string, whoNames: string): void {
 
 const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
-export const postgresUrl: SettingType<string> = {
-  ...url('postgres:', 'postgresql:'),
-  parse(value, name) {
-    const { searchParams } = new URL(url('postgres:', 'postgresql:').parse(value, name))
-    const mode = searchParams.get('sslmode')
-    if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
-      throw new Error(`${name} may set TLS only with sslmode=, one of ${sslModes.join(', ')}`)
-    }
-    const root = searchParams.get('sslrootcert')
-    if (root) requireFile(root, `${name} names as sslrootcert`)
-    return value
-  },
-}
+export const postgresUrl = serverUrl(['postgres://', 'postgresql://'], ([{ searchParams }], name) => {
+  const mode = searchParams.get('sslmode')
+  if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
+    throw new Error(`${name} may set TLS only with sslmode=, one of ${sslModes.join(', ')}`)
+  }
+  const root = searchParams.get('sslrootcert')
+  if (root) requireFile(root, `${name} names as sslrootcert`)
+})
 
 const isKey = (value: string) => (/^psk_\w+$/.test(value) ? value : undefined)
 
@@ -140,11 +184,13 @@ export const apiKey = { ...typeOf('key', 'an API key, which begins with psk_', i
 
 /** Masks a secret: a key wholly; in a URL the password, and parameters that could hold one. */
 export function maskSecret(value: string): string {
-  if (!URL.canParse(value)) return '***'
-  const shown = new URL(value)
+  const urls = splitHosts(value)
+  const [shown] = urls
+  if (!shown) return '***'
   if (shown.password) shown.password = '***'
   for (const name of [...shown.searchParams.keys()]) {
     if (!['sslmode', 'sslrootcert'].includes(name)) shown.searchParams.set(name, '***')
   }
-  return shown.href
+  const hosts = urls.map(({ host }) => host).join(',')
+  return shown.href.replace(/^([^/]*\/\/(?:[^/?#]*@)?)[^/?#]*/, (_, before) => before + hosts)
 }

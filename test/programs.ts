@@ -39,7 +39,13 @@ const onPath = (name: string, variable: string, debianPackage: string, ...names:
   find: () => process.env[variable] ?? names.map((one) => Bun.which(one)).find((path) => path !== null) ?? undefined,
 })
 
-export const redisProgram = onPath('Redis or Valkey', 'TEST_REDIS_URL', 'redis-server', 'redis-server', 'valkey-server')
+/** Its variable names a server, not the program. */
+export const redisProgram: Program = {
+  name: 'Redis or Valkey',
+  variable: 'TEST_REDIS_URL',
+  debianPackage: 'redis-server',
+  find: () => Bun.which('redis-server') ?? Bun.which('valkey-server') ?? undefined,
+}
 export const pgbouncerProgram = onPath('PgBouncer', 'PGBOUNCER_PATH', 'pgbouncer', 'pgbouncer', '/usr/sbin/pgbouncer')
 export const chromiumProgram = onPath(
   'Chromium',

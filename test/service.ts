@@ -63,7 +63,12 @@ export function createTestClock(): TestClock {
 }
 
 /** What of the settings a test may choose, as it is written in the environment. */
-type Limits = { TRUSTED_PROXIES?: string; RATE_LIMIT_PER_KEY?: string; RATE_LIMIT_PER_ADDRESS?: string }
+type Limits = {
+  TRUSTED_PROXIES?: string
+  RATE_LIMIT_PER_KEY?: string
+  RATE_LIMIT_PER_ADDRESS?: string
+  WEBHOOK_ALLOWED_HOSTS?: string
+}
 
 export type ServiceOptions = { queryTimeoutMs?: number; limits?: Limits }
 
@@ -79,7 +84,7 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} }: Serv
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
   const services = createServices({ db, redis, clock, log: createLog('silent') }, config)
-  const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
+  const listener = listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
   const client = await createClient(listener.url)
   return {
     ...client,

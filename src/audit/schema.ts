@@ -7,7 +7,7 @@ export const AuditEntry = Type.Object(
     id: Type.Integer({ format: 'int64' }),
     actor: Type.String({
       description:
-        'Public id of the key that made the change, cli for an operator, github for a renamed repository, or retention for expired signals',
+        'Public id of the key that made the change, cli for an operator, github for a renamed repository, retention for expired signals, or delivery for an endpoint that was disabled',
     }),
     actor_name: nullable(Type.String(), 'Name that the key of the actor has now; null for any other actor'),
     action: Type.String({ description: 'What was done, such as key.created' }),
@@ -47,6 +47,7 @@ export type AuditEvent = {
     | 'prompt.created'
     | 'prompt.updated'
     | 'prompt.texts_erased'
+    | 'prompt.erased'
     | 'webhook.secret_set'
     | 'endpoint.created'
     | 'endpoint.updated'
@@ -57,6 +58,7 @@ export type AuditEvent = {
     | 'signal.erased'
     | 'signals.purged'
     | 'signals.expired'
+    | 'endpoint.disabled'
   subject: string
   /** What it was changed to; never a secret. */
   details?: Record<string, unknown>

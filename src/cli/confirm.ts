@@ -5,7 +5,8 @@ import { type Arguments, UsageError } from './command.ts'
 /** Requires --yes or --dry-run, unless a person can be asked. */
 export function requireConsent(args: Arguments): void {
   if (args.options.yes || args.options['dry-run'] || process.stdin.isTTY) return
-  throw new UsageError('give --yes to erase without a question, or --dry-run to see how much')
+  const count = args.grammar.options.some(({ name }) => name === 'dry-run') ? ', or --dry-run to see how much' : ''
+  throw new UsageError(`give --yes to erase without a question${count}`)
 }
 
 /** Asks on the terminal, unless --yes was given. Anything but y or yes is a no, as is the end of the input. */

@@ -49,7 +49,7 @@ export const commands = onDatabase([
     ifInterrupted: 'nothing was recorded',
     verifyWith: 'history list --prompt PROMPT',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
-      const readLines = await keepLines(args.positional(0), (input as Input).stream, signal)
+      const readLines = await keepLines(args.positional(0), input as Input, signal)
       const { recorded, known } = await importHistory(db, clock, readLines, (lines, state, share) =>
         progress.count(lines, `lines ${state}`, share),
       )

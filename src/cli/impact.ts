@@ -1,61 +1,98 @@
-import { readImpact } from '../impact/read.ts'
-import { readCompare } from '../impact/read_compare.ts'
 import type { Impact } from '../impact/schema.ts'
 import type { SideBySide } from '../impact/schema_compare.ts'
 import { compareParams, impactParams } from '../impact/schema_params.ts'
 import { comparisonKinds, describeChange, describeSides, showDifference } from '../impact/sentence.ts'
-import { requirePrompt } from '../prompts/find.ts'
-import { createSignalRollup } from '../stats/rollup.ts'
-import { onDatabase } from './database.ts'
+import type { ImpactSource } from '../impact/source.ts'
+import { type Arguments, type Command, type Context, UsageError } from './command.ts'
 import { counted, drawInterval, number, percent } from './figures.ts'
 import type { Column } from './output.ts'
+import { checkUrl, withSource } from './remote.ts'
 
-export const commands = onDatabase([
+export const commands: Command[] = [
   {
-    usage: 'impact --prompt PROMPT [--margin M] [--base ID --head ID] [--page N] [--limit N]',
+    usage:
+      'impact --prompt PROMPT [--url URL] [--margin M] [--base ID --head ID] [--page N] [--limit N] [--fail-on VERDICTS]',
     description:
-      'shows the signals before and after each change of a prompt, newest first, or compares the change --head with --base',
-    check: (args) => args.asQuery(impactParams.parse),
-    async run({ db, args, output }) {
-      const prompt = await requirePrompt(db.sql, args.required('prompt'))
-      const query = args.asQuery(impactParams.parse)
-      const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
-      const { totalCount, data } = await readImpact(db, rollup, prompt, query)
-      const [newest, other] = data
-      if (newest && !args.options.json) {
-        output.say(describeChange(newest, query.pair ? other?.change : undefined))
-        output.say(`${comparisonKinds.beforeAfter}\n`)
-      }
-      output.table(data, columnsFor(data))
-      const pages = Math.ceil(totalCount / query.limit)
-      if (query.page < pages) output.say(`For older changes: --page ${query.page + 1} of ${pages}`)
+      'shows the signals before and after each change of a prompt, newest first, or compares the change --head with ' +
+      '--base; --fail-on exits with status 1 if the first verdict shown is one of these',
+    check(args) {
+      checkUrl(args)
+      failOnOption(args)
+      args.asQuery(impactParams.parse)
     },
+    run: (context) => withSource(context, showImpact),
   },
   {
-    usage: 'compare --prompt PROMPT --base SHA --head SHA [--since TIME] [--until TIME] [--margin M]',
-    description: 'compares two versions of a prompt that ran side by side, by the commits that their signals name',
-    check: (args) => args.asQuery(compareParams.parse),
-    async run({ db, args, output }) {
-      const prompt = await requirePrompt(db.sql, args.required('prompt'))
-      const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
-      const compared = await readCompare(db, rollup, prompt, args.asQuery(compareParams.parse))
-      if (args.options.json) return output.show(compared)
-      const { base, head, overlap, notes, share } = compared
-      for (const line of [describeSides(compared), comparisonKinds.sideBySide, ...notes, '']) output.say(line)
-      output.table(
-        [
-          { name: 'base', side: base },
-          { name: 'head', side: head },
-        ],
-        sideColumns,
-      )
-      if (overlap.days > 0) {
-        output.say(`\nCompared on ${counted(overlap.days, 'day')}, ${overlap.from} to ${overlap.until}.`)
-        output.say(`Share of the head: ${percent(share ?? 0)} %.`)
-      }
+    usage:
+      'compare --prompt PROMPT --base SHA --head SHA [--url URL] [--since TIME] [--until TIME] [--margin M] ' +
+      '[--fail-on VERDICTS]',
+    description:
+      'compares two versions of a prompt that ran side by side, by the commits that their signals name; --fail-on exits ' +
+      'with status 1 if the verdict is one of these',
+    check(args) {
+      checkUrl(args)
+      failOnOption(args)
+      args.asQuery(compareParams.parse)
     },
+    run: (context) => withSource(context, showCompare),
   },
-])
+]
+
+async function showImpact({ args, output }: Context, source: ImpactSource): Promise<void> {
+  const query = args.asQuery(impactParams.parse)
+  const { totalCount, data } = await source.readImpact(args.required('prompt'), queryOf(args, impactParams))
+  const [newest, other] = data
+  if (newest && !args.options.json) {
+    output.say(describeChange(newest, query.pair ? other?.change : undefined))
+    output.say(`${comparisonKinds.beforeAfter}\n`)
+  }
+  output.table(data, columnsFor(data))
+  const pages = Math.ceil(totalCount / query.limit)
+  if (query.page < pages) output.say(`For older changes: --page ${query.page + 1} of ${pages}`)
+  failOn(args, newest?.verdict ?? null)
+}
+
+async function showCompare({ args, output }: Context, source: ImpactSource): Promise<void> {
+  const compared = await source.readCompare(args.required('prompt'), queryOf(args, compareParams))
+  const { base, head, overlap, notes, share, verdict } = compared
+  if (args.options.json) {
+    output.show(compared)
+    return failOn(args, verdict)
+  }
+  for (const line of [describeSides(compared), comparisonKinds.sideBySide, ...notes, '']) output.say(line)
+  output.table(
+    [
+      { name: 'base', side: base },
+      { name: 'head', side: head },
+    ],
+    sideColumns,
+  )
+  if (overlap.days > 0) {
+    output.say(`\nCompared on ${counted(overlap.days, 'day')}, ${overlap.from} to ${overlap.until}.`)
+    output.say(`Share of the head: ${percent(share ?? 0)} %.`)
+  }
+  failOn(args, verdict)
+}
+
+/** The options that are parameters of an endpoint. */
+function queryOf(args: Arguments, { schema }: typeof impactParams | typeof compareParams): URLSearchParams {
+  const query = new URLSearchParams()
+  for (const name of Object.keys(schema.properties)) if (args.text(name) !== null) query.set(name, args.required(name))
+  return query
+}
+
+function failOnOption(args: Arguments): string[] {
+  const verdicts = args.text('fail-on')?.split(',') ?? []
+  const wrong = verdicts.find((verdict) => !['worse', 'undecided'].includes(verdict))
+  if (wrong === undefined) return verdicts
+  throw new UsageError(`--fail-on must be worse, or worse,undecided, not "${args.text('fail-on')}"`)
+}
+
+/** Fails the command by the verdict. Nothing to compare with is undecided: a gate must not let that through. */
+function failOn(args: Arguments, verdict: Impact['verdict']): void {
+  const reached = verdict ?? 'undecided'
+  if (failOnOption(args).includes(reached)) throw new Error(`The verdict is ${reached}.`)
+}
 
 const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
   { name: 'side', cell: ({ name }) => name },

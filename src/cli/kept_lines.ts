@@ -1,29 +1,35 @@
+import { createReadStream } from 'node:fs'
 import { addAbortSignal, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
-import { readLines } from '../lib/input.ts'
+import { type Input, readLines } from '../lib/input.ts'
 
 /**
- * Keeps the input compressed in memory, and returns a function that reads its lines: an import reads them twice, and slow
- * input must not hold a transaction open.
+ * Returns a function that reads the lines of the input: an import reads them twice, and slow input must not hold a
+ * transaction open. A file is read again; anything else is kept compressed in memory.
  */
 export async function keepLines(
   file: string,
-  input: Readable,
+  { stream, size }: Input,
   signal: AbortSignal,
 ): Promise<() => AsyncIterable<string>> {
-  const gzip = createGzip({ level: 1 })
-  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
-    throw unreadable(file, error)
-  })
+  const open = size === undefined ? await keep(file, stream, signal) : () => createReadStream(file)
   return async function* () {
     try {
-      yield* readLines(addAbortSignal(signal, Readable.from([kept]).pipe(createGunzip())))
+      yield* readLines(addAbortSignal(signal, open()))
     } catch (error) {
       throw unreadable(file, error)
     }
   }
+}
+
+async function keep(file: string, input: Readable, signal: AbortSignal): Promise<() => Readable> {
+  const gzip = createGzip({ level: 1 })
+  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
+    throw unreadable(file, error)
+  })
+  return () => Readable.from([kept]).pipe(createGunzip())
 }
 
 const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)

@@ -8,6 +8,7 @@ import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { number } from './figures.ts'
 import { type Column, minuteOf, shrinking } from './output.ts'
+import { overlapOption } from './overlap.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'
@@ -131,13 +132,4 @@ function givenOptions(args: Arguments) {
     prompts: prompts?.join() === 'all' ? null : prompts,
     monthly_limit: limit === undefined || limit === 'none' ? limit && null : args.integer('monthly-limit', 0),
   }
-}
-
-const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-function overlapOption(args: Arguments): number {
-  const text = args.text('overlap') ?? '24h'
-  const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (!unit) throw new UsageError(`--overlap must be a duration such as 90s, 30m, 24h or 7d, not "${text}"`)
-  return Number(number) * (unitMs[unit] as number)
 }

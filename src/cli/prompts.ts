@@ -1,10 +1,15 @@
 import type { Db } from '../db/client.ts'
 import { forgetTexts } from '../history/texts.ts'
+import { oneLine } from '../lib/texts.ts'
+import { erasePrompt } from '../prompts/erase.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
+import { changePrompt, createPrompt, listAllPrompts, showPrompt } from '../prompts/manage.ts'
 import { promptParams } from '../prompts/schema.ts'
+import { countSignals } from '../signals/erase.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
+import { hasConsent, requireConsent } from './confirm.ts'
 import { onDatabase } from './database.ts'
+import { counted } from './figures.ts'
 import { shrinking } from './output.ts'
 
 export const commands = onDatabase([
@@ -72,6 +77,24 @@ export const commands = onDatabase([
       const id = args.positional(0)
       const entries = await forgetTexts(db, clock, await requirePrompt(db.sql, id), id)
       output.show({ id, entries })
+    },
+  },
+  {
+    usage: 'prompts erase PROMPT [--yes]',
+    description: 'permanently erases a prompt with its signals, history and texts, after asking',
+    ifInterrupted: 'the prompt is archived and partly erased; run it again to erase the rest',
+    verifyWith: 'prompts list --org ORG --archived all',
+    check: requireConsent,
+    async run({ db, clock, args, output, progress, interruption: { signal } }) {
+      const id = args.positional(0)
+      const prompt = await requirePrompt(db.sql, id)
+      const { name } = await showPrompt(db, prompt)
+      const source = { organisationId: prompt.organisationId, promptId: prompt.id, publicId: id }
+      const signals = counted(await countSignals(db, source), 'signal')
+      const question = `Permanently erase the prompt ${oneLine(name)} (${id}) with its history and ${signals}?`
+      if (!(await hasConsent(args, question, signal))) throw new Error('Nothing was erased.')
+      await erasePrompt(db, clock, prompt, (erased) => progress.count(erased, 'signals erased'))
+      output.show({ erased: id })
     },
   },
 ])

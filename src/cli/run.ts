@@ -33,9 +33,11 @@ const streams = {
 /** The status of a program that the closed pipe ended, as in shells: 128 plus the number of SIGPIPE. */
 const closedPipeStatus = 141
 
+const flushOutput = (): Promise<void> => new Promise((resolve) => process.stdout.write('', () => resolve()))
+
 /** Fails when a result was lost. A reader that closes the pipe early, such as `head`, is no failure. */
 async function requireShown(): Promise<void> {
-  await new Promise((resolve) => process.stdout.write('', resolve))
+  await flushOutput()
   // The error event comes after the callback of the write.
   await nextTurn()
   if (outputError && outputError.code !== 'EPIPE') {
@@ -90,6 +92,8 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
       warn(describeInterruption(isDryRun ? {} : command, interruption))
       return interruption.status
     }
+    // A command may fail after it has shown its result.
+    await flushOutput()
     if (outputError?.code === 'EPIPE') return closedPipeStatus
     warn(describe(error, command))
     if (!(error instanceof UsageError)) return 1

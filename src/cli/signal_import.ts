@@ -18,7 +18,7 @@ export const signalImportCommands = onDatabase([
     verifyWith: 'signals list --prompt PROMPT',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
-      const readLines = await keepLines(args.positional(0), (input as Input).stream, signal)
+      const readLines = await keepLines(args.positional(0), input as Input, signal)
       const now = clock.now()
       const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
       const counts = await importSignals(db, now, rollup, prompt, readLines, (done, share) =>

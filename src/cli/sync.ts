@@ -8,6 +8,7 @@ import { oneLine } from '../lib/texts.ts'
 import { type Command, type Context, UsageError } from './command.ts'
 import { withDatabase } from './database.ts'
 import { counted } from './figures.ts'
+import { checkUrl, openService } from './remote.ts'
 
 export const commands: Command[] = [
   {
@@ -21,24 +22,20 @@ export const commands: Command[] = [
     check(args) {
       const [org, url] = [args.text('org'), args.text('url')]
       if ((org === null) === (url === null)) throw new UsageError('give either --org or --url')
-      if (url !== null && !/^https?:\/\/[^/]/.test(url))
-        throw new UsageError('--url must begin with http:// or https://')
+      checkUrl(args)
       if (args.options['dry-run'] && args.text('map') !== null) {
         throw new UsageError('--map is not written by a --dry-run')
       }
     },
     async run(context) {
-      const { args, config, clock } = context
-      const url = args.text('url')
-      if (url !== null) {
-        const key = config.PROMPT_SIGNALS_KEY
-        if (key === undefined) throw new Error('Set PROMPT_SIGNALS_KEY to an API key of the service (preset ci).')
+      const service = openService(context, 'ci')
+      if (service) {
         const { openHttpTarget } = await import('../git/target_http.ts')
-        return sync(context, openHttpTarget(url, key, context.interruption.signal))
+        return sync(context, openHttpTarget(service))
       }
       await withDatabase(context, async (opened) => {
         const { openDatabaseTarget } = await import('../git/target_database.ts')
-        await sync(opened, await openDatabaseTarget(opened.db, clock, opened.args.required('org')))
+        await sync(opened, await openDatabaseTarget(opened.db, opened.clock, opened.args.required('org')))
       })
     },
   },

@@ -4,6 +4,9 @@ import { isDown, isPostgresError, isReadOnly, reasonOf } from './errors.ts'
 /** Called when the database stops answering or is found to be read-only, and when it serves again. */
 export type OnAvailability = (isUp: boolean, reason: string) => void
 
+/** The same for Redis, with the reason in a word. */
+export type OnRedisAvailability = (isUp: boolean, reason: string, code: string) => void
+
 /** Derives from the outcomes of statements whether the database can be reached. */
 export function createAvailabilityTracker(onAvailability: OnAvailability) {
   /** Undefined before the first answer, because a database that was never reached cannot be lost. */

@@ -8,6 +8,7 @@ import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
+import { announceChanges } from './announce.ts'
 import { commitRange, createCommitNames } from './commit_names.ts'
 import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
@@ -15,7 +16,7 @@ import { type Outcome, reconcile } from './reconcile.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
 import type { EntryRow } from './store.ts'
 import { selectCommitEntries, selectLiveNeighbours, selectMergedCommits, selectRemoved } from './store_known.ts'
-import { insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
+import { type Inserted, insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
 
 export type { Outcome }
 
@@ -82,7 +83,7 @@ export async function recordEntry(
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline: request?.deadline }
-  const record = (sql: Sql) => recordOne(sql, entry, publicId)
+  const record = (sql: Sql) => recordOne(sql, clock, entry, publicId)
   for (;;) {
     const startedAt = performance.now()
     try {
@@ -102,17 +103,22 @@ export async function recordEntry(
 /** Most entries have a new commit and repeat none, so one statement is enough. */
 async function recordOne(
   sql: Sql,
+  clock: Clock,
   entry: EntryToRecord,
   publicId: string,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
-  const [newId] = await insertEntries(sql, [entry], { publicId, ...commitRange(entry.commit_sha) })
-  if (newId !== undefined) return { entry: showTitledEntry({ ...entry, id: newId }), isNew: true }
+  const announce = async (added: EntryToRecord, inserted: Inserted[]) => {
+    await announceChanges(sql, inserted, clock.now())
+    return { entry: showTitledEntry({ ...added, id: inserted[0]?.ids[0] as number }), isNew: true }
+  }
+  const inserted = await insertEntries(sql, [entry], { publicId, ...commitRange(entry.commit_sha) })
+  if (inserted.length > 0) return announce(entry, inserted)
   if (!(await lockHistories(sql, [entry.prompt_id], [publicId]))) throw notFound()
-  const { inserts, insertedIds, repeated } = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
-  const [added] = inserts
+  const result = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
+  const [added] = result.inserts
   return added
-    ? { entry: showTitledEntry({ ...added, id: insertedIds[0] as number }), isNew: true }
-    : { entry: showTitledEntry(repeated[0] as KnownEntry), isNew: false }
+    ? announce(added, result.inserted)
+    : { entry: showTitledEntry(result.repeated[0] as KnownEntry), isNew: false }
 }
 
 /**
@@ -145,7 +151,10 @@ export async function recordEntries(
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
   if (!(await lockHistories(sql, prompts, publicIds))) throw notFound()
   if (liveBranch !== undefined) await setLiveBranch(sql, prompts, liveBranch)
-  return reported.length > 0 ? (await recordLocked(sql, reported)).outcomes : []
+  if (reported.length === 0) return []
+  const { outcomes, inserted } = await recordLocked(sql, reported)
+  await announceChanges(sql, inserted, clock.now())
+  return outcomes
 }
 
 /** Records entries in histories that the caller has locked. */
@@ -162,7 +171,7 @@ export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
   const again = mayRollBack ? findLiveAgain(reported, known) : []
   const live = again.length > 0 ? await selectLiveNeighbours(sql, again) : []
   const result = reconcile(reported, known, { merged, removed, live })
-  return { ...result, insertedIds: await writeReconciliation(sql, result) }
+  return { ...result, inserted: await writeReconciliation(sql, result) }
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
 import type { MergedCommit } from './reconcile.ts'
+import type { EntryRow } from './store.ts'
 
 type CommitsOfPrompt = { prompt_id: number; low: string; high: string }
 
@@ -38,6 +39,10 @@ export async function selectEntry(sql: Sql, prompt: OwnedPrompt, id: number): Pr
     where id = ${id} and organisation_id = ${prompt.organisationId} and prompt_id = ${prompt.id}`
   return row
 }
+
+export const selectNewestEntries = (sql: Sql, promptId: number, limit: number) =>
+  sql<KnownEntry>`
+    select * from history_entries where prompt_id = ${promptId} order by created_at desc, id desc limit ${limit}`
 
 /** The entries of other commits that went live on the branch of each of these, just before and just after it. */
 export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[]) =>
@@ -96,3 +101,23 @@ export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
     cross join lateral (
       select * from removed_entries r where r.prompt_id = c.prompt_id and r.commit_sha = c.commit_sha offset 0
     ) r`
+
+/** Those of the entries, not older than `since`, that are the newest change of their prompt. */
+export async function selectLiveChanges(sql: Sql, ids: number[], since: Date) {
+  const rows = await sql<EntryRow & { organisationId: number; promptId: string; promptName: string }>`
+    select
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.title,
+      h.created_at, p.organisation_id as "organisationId", p.public_id as "promptId", p.name as "promptName"
+    from history_entries h
+    join prompts p on p.id = h.prompt_id
+    where h.id = any (${`{${ids}}`}::text::bigint[]) and h.is_change and h.created_at >= ${since}
+      and not exists (
+        select from history_changes later
+        where later.prompt_id = h.prompt_id and (later.created_at, later.id) > (h.created_at, h.id)
+      )`
+  return rows.map(({ organisationId, promptId: id, promptName: name, ...entry }) => ({
+    organisationId,
+    prompt: { id, name },
+    entry,
+  }))
+}

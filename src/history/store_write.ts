@@ -2,6 +2,9 @@ import type { Sql } from '../db/client.ts'
 import type { EntryToRecord, KnownEntry } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
 
+/** The new entries of a prompt. Watched: its organisation has an endpoint that is told of events. */
+export type Inserted = { ids: number[]; isWatched: boolean }
+
 /** The driver can send only arrays of strings. */
 const idArray = (ids: number[]): string => `{${ids}}`
 
@@ -23,7 +26,7 @@ export async function lockHistories(sql: Sql, promptIds: number[], publicIds?: s
 }
 
 /**
- * Adds entries in the order given, and returns their ids. Locks the histories before it draws ids, so that entries of the same
+ * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that entries of the same
  * time keep the order in which they arrived. Fails immediately when another transaction holds one of them: a waiting
  * transaction would keep a connection from others. With `unless`, adds one entry only if its prompt has this public id
  * and no entry of it has a commit in that range. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
@@ -33,10 +36,10 @@ export async function insertEntries(
   sql: Sql,
   entries: EntryToRecord[],
   unless: { publicId: string; low: string; high: string } | null = null,
-): Promise<number[]> {
+): Promise<Inserted[]> {
   const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
   // The groups are complete before the first call of update_history, so it sees all new entries.
-  const changed = await sql<{ ids: number[] }>`
+  return sql<Inserted>`
     with locked as materialized (
       select id, organisation_id, live_branch, history_version
       from prompts
@@ -64,14 +67,17 @@ export async function insertEntries(
             and lower(h.commit_sha) between ${unless?.low ?? null}::text and ${unless?.high ?? null}::text
         )
       order by e.ordinality
-      returning id, prompt_id, created_at
+      returning id, prompt_id, organisation_id, created_at
     )
     select
       json_agg(id order by id) as ids,
+      exists (
+        select from webhook_endpoints e
+        where e.organisation_id = added.organisation_id and e.disabled_at is null
+      ) as "isWatched",
       update_history(prompt_id, json_agg(json_build_object('created_at', created_at, 'id', id, 'added', 1)))
     from added
-    group by prompt_id`
-  return changed.flatMap(({ ids }) => ids)
+    group by prompt_id, organisation_id`
 }
 
 /** Sets the live branch of those of these prompts that have none. The caller has locked them. */
@@ -96,9 +102,19 @@ export async function insertRemoved(sql: Sql, entry: KnownEntry): Promise<void> 
     on conflict do nothing`
 }
 
+/** Deletes what is left of a history together with its prompt, which the caller has locked. */
+export async function deleteHistory(sql: Sql, promptId: number): Promise<void> {
+  await sql`
+    with
+      entries as (delete from history_entries where prompt_id = ${promptId}),
+      merged as (delete from merged_commits where prompt_id = ${promptId}),
+      removed as (delete from removed_entries where prompt_id = ${promptId})
+    delete from history_ranks where prompt_id = ${promptId}`
+}
+
 type Decided = Pick<Reconciliation, 'inserts' | 'updates' | 'deletes' | 'mergedCommits'>
 
-/** Writes what was decided, and returns the ids of new entries. The caller has locked the histories since it read them. */
+/** Writes what was decided, and returns the new entries. The caller has locked the histories since it read them. */
 export async function writeReconciliation(sql: Sql, { inserts, updates, deletes, mergedCommits }: Decided) {
   if (mergedCommits.length > 0) {
     await sql`

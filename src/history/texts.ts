@@ -4,7 +4,7 @@ import { operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { yieldFor } from '../lib/periodic.ts'
+import { repeatStep } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { maxTextBytes } from './schema.ts'
 import { deleteUnusedTexts, insertTexts, linkTexts, mayStoreTexts, type TextRef, unlinkTexts } from './store_texts.ts'
@@ -43,8 +43,8 @@ export async function recordTexts(sql: Sql, organisationId: number, refs: TextRe
 
 /** Erases the texts of a prompt, or of all prompts of an organisation, in short steps. Returns the number of entries. */
 export async function eraseTexts(db: Db, organisationId: number, promptId: number | null = null): Promise<number> {
-  const entries = await repeatStep(() => unlinkTexts(db.sql, organisationId, promptId, stepRows))
-  await repeatStep(() => deleteUnusedTexts(db.sql, organisationId, stepRows))
+  const entries = await repeatStep(stepRows, () => unlinkTexts(db.sql, organisationId, promptId, stepRows))
+  await repeatStep(stepRows, () => deleteUnusedTexts(db.sql, organisationId, stepRows))
   return entries
 }
 
@@ -56,14 +56,5 @@ export async function forgetTexts(db: Db, clock: Clock, { id, organisationId }: 
 }
 
 /** Deletes the texts whose entries are gone, or whose organisation no longer stores texts. */
-export const pruneTexts = (db: Db): Promise<number> => repeatStep(() => deleteUnusedTexts(db.sql, null, stepRows))
-
-async function repeatStep(step: () => Promise<number>): Promise<number> {
-  for (let total = 0; ; ) {
-    const startedAt = performance.now()
-    const rows = await step()
-    total += rows
-    if (rows < stepRows) return total
-    await yieldFor(startedAt)
-  }
-}
+export const pruneTexts = (db: Db): Promise<number> =>
+  repeatStep(stepRows, () => deleteUnusedTexts(db.sql, null, stepRows))

@@ -81,7 +81,8 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = 
     const addedUs = bucket.unshared * msPerRequest * 1_000
     bucket.unshared = 0
     const key = `rate:${name}:{${bucket.subject}}`
-    const aheadUs = await attempt(() => redis.run(addScript, key, addedUs, maxOverfill * windowSeconds * 1_000_000))
+    const maxUs = maxOverfill * windowSeconds * 1_000_000
+    const aheadUs = await attempt(() => redis.run(addScript, key, addedUs, maxUs), redis.nodeOf(key))
     // Not sent again after a failure: if Redis has added them, clients that keep to their rate would be rejected.
     if (typeof aheadUs !== 'number') return
     leak(bucket, clock.now().getTime())

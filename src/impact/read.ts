@@ -9,8 +9,8 @@ import { splitBounds } from './bounds.ts'
 import { compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
-import type { ImpactQuery, Pair } from './schema_params.ts'
-import { type Change, selectChanges, selectNamedCounts } from './store.ts'
+import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
+import { type Change, selectChanges, selectNamedCounts, selectRecentChanges } from './store.ts'
 import { selectDayCounts } from './store_days.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
@@ -36,6 +36,25 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
   const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
   return { totalCount: 2, data }
+}
+
+/**
+ * Compares the live change of each prompt, and the newest that went live from `since` on, at most `limit` of each, with the
+ * changes before them. For a transaction with one snapshot.
+ */
+export async function readRecentImpacts(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  since: Date,
+  limit: number,
+): Promise<Map<number, Impact[]>> {
+  const changes = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
+  const read = async ([id, own]: [number, { id: number }[]]): Promise<[number, Impact[]]> => {
+    const ids = own.map((change) => change.id)
+    return [id, await readImpacts(sql, { id, organisationId }, ids, defaultMargin)]
+  }
+  return new Map(await Promise.all([...Map.groupBy(changes, ({ promptId }) => promptId)].map(read)))
 }
 
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */

@@ -15,6 +15,8 @@ import {
 } from '../lib/params.ts'
 import { promptFilterParams } from '../prompts/schema.ts'
 
+export const defaultMargin = 0.05
+
 const marginParam = param(
   Type.Unsafe<number>({
     type: 'number',
@@ -26,7 +28,7 @@ const marginParam = param(
   // At most six digits after the point, like the rates that it is compared with.
   (text) => (/^(0|0?\.\d{1,6})$/.test(text) ? Number(text) : undefined),
   'a number from 0 to less than 1, such as 0.05',
-  0.05,
+  defaultMargin,
 )
 
 const entryParam = (which: string) =>

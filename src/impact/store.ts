@@ -20,6 +20,35 @@ export const selectLiveChanges = (sql: Sql, organisationId: number, promptIds: n
       limit 1
     ) h`
 
+/** The live change of each of these prompts, and the newest ones that went live from `since` on, at most `limit` of each. */
+export const selectRecentChanges = (
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  since: Date,
+  limit: number,
+) =>
+  sql<{ promptId: number; id: number }>`
+    select p.id as "promptId", h.id
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    cross join lateral (
+      (
+        select h.id
+        from history_changes h
+        where h.organisation_id = ${organisationId} and h.prompt_id = p.id
+        order by h.created_at desc, h.id desc
+        limit 1
+      )
+      union
+      (
+        select h.id
+        from history_changes h
+        where h.organisation_id = ${organisationId} and h.prompt_id = p.id and h.created_at >= ${since}
+        order by h.created_at desc, h.id desc
+        limit ${limit}
+      )
+    ) h`
+
 /** Those of these entries that are changes of the prompt, and the changes before them. */
 export const selectChanges = (sql: Sql, { id, organisationId }: OwnedPrompt, ids: number[]): Promise<Change[]> =>
   sql<Change>`

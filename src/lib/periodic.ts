@@ -27,3 +27,14 @@ export const nextStepRows = (rows: number, tookMs: number, minRows: number, maxR
 /** Sleeps for as long as the step took, so that background work uses at most half of the database's time. */
 export const yieldFor = (startedAt: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, performance.now() - startedAt))
+
+/** Repeats a step until it handles fewer than `fullStep` rows, and yields to other work after each. Returns the total. */
+export async function repeatStep(fullStep: number, step: () => Promise<number>): Promise<number> {
+  for (let total = 0; ; ) {
+    const startedAt = performance.now()
+    const rows = await step()
+    total += rows
+    if (rows < fullStep) return total
+    await yieldFor(startedAt)
+  }
+}

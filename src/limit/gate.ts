@@ -50,7 +50,7 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
       increment: 0,
       count: nextTurn().then(() => {
         batches.delete(key)
-        return attempt(() => redis.run(takeScript, key, batch.increment, expiresAt))
+        return attempt(() => redis.run(takeScript, key, batch.increment, expiresAt), redis.nodeOf(key))
       }),
     }
     batches.set(key, batch)
@@ -68,7 +68,8 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
       return count === null ? 'missing' : count - batch.increment + position
     },
     async correct(organisationId, month, used) {
-      await attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', month.resetsAtSeconds))
+      const key = keyOf(organisationId, month)
+      await attempt(() => redis.set(key, used, 'EXAT', month.resetsAtSeconds), redis.nodeOf(key))
     },
   }
 }

@@ -9,6 +9,7 @@ import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { GateObserver } from '../limit/gate.ts'
 import type { Log } from '../log.ts'
 import type { SignalObserver } from '../signals/record.ts'
+import type { SendObserver } from '../webhooks/deliver.ts'
 import type { PruningObserver } from './pruning.ts'
 import { createRegistry } from './registry.ts'
 
@@ -92,14 +93,28 @@ export function createMetrics(log: Log) {
     'outcome',
     deliveryOutcomes,
   )
+  const countAttempt = labelledCounter(
+    'webhook_attempts_total',
+    'Attempts to deliver an event to an endpoint; pending: failed, and will be retried; failed: the last one failed',
+    'status',
+    ['delivered', 'pending', 'failed'],
+  )
+  const setOldestEvent = gauge(
+    'webhook_oldest_event_seconds',
+    'Age of the oldest event that an enabled endpoint has not received; 0 without one',
+  )
+  const setDisabledEndpoints = gauge(
+    'webhook_endpoints_disabled',
+    'Endpoints that were disabled because they answered 410 or failed for five days',
+  )
   const expired = new Map<string, number>()
   measure('counter', 'signals_expired_total', 'Signals erased by the retention of their organisation', () =>
     [...expired].map(([org, signals]) => [{ org }, signals]),
   )
   // The service starts only once the database has answered.
-  const up = new Map<string, boolean>([['database', true]])
-  measure('gauge', 'dependency_up', '1 while the dependency answers', () =>
-    [...up].map(([dependency, isUp]) => [{ dependency }, Number(isUp)]),
+  const up = new Map<string, { isUp: boolean; error: string }>([['database', { isUp: true, error: '' }]])
+  measure('gauge', 'dependency_up', '1 while the dependency answers; error: why Redis does not, such as NOPERM', () =>
+    [...up].map(([dependency, { isUp, error }]) => [{ dependency, ...(error && { error }) }, Number(isUp)]),
   )
   const countCheckpoint = counter('engine_checkpoints_total', 'Checkpoints of the embedded database')
   const setCheckpointSeconds = gauge(
@@ -146,6 +161,14 @@ export function createMetrics(log: Log) {
         if (isGap(outcome)) log.warn({ org, outcome }, `GitHub delivery incomplete: ${message}`)
       },
     } satisfies DeliveryObserver,
+    webhooks: {
+      attempted: countAttempt,
+      disabled: (endpoint) => log.warn(endpoint, 'webhook endpoint disabled'),
+      measured(oldestSeconds, disabled) {
+        setOldestEvent(oldestSeconds)
+        setDisabledEndpoints(disabled)
+      },
+    } satisfies SendObserver,
     engine: {
       checkpointed(seconds) {
         countCheckpoint()
@@ -163,11 +186,13 @@ export function createMetrics(log: Log) {
       ),
       expired: (org, signals) => void expired.set(org, signals + (expired.get(org) ?? 0)),
     } satisfies PruningObserver,
-    availability: (dependency: 'database' | 'redis') => (isUp: boolean, reason: string) => {
-      up.set(dependency, isUp)
-      if (isUp) log.info({ dependency }, 'dependency up')
-      else log.warn({ dependency, reason }, 'dependency down')
-    },
+    availability:
+      (dependency: 'database' | 'redis') =>
+      (isUp: boolean, reason: string, error = '') => {
+        up.set(dependency, { isUp, error })
+        if (isUp) log.info({ dependency }, 'dependency up')
+        else log.warn({ dependency, reason }, 'dependency down')
+      },
     watchDatabase(load: Db['load']) {
       measure('gauge', 'database_statements_pending', 'Statements waiting for an answer', () => load().pending)
       measure('gauge', 'database_connections_busy', 'Connections with a statement on them', () => {

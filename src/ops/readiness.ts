@@ -29,13 +29,13 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
 
   async function probe() {
     // Does not affect readiness: the service works without Redis.
-    const redisState = redis ? (redis.status === 'ready' ? 'up' : 'down') : 'unused'
+    const redisState = describeRedis(redis)
     try {
       const probes = [requireSchema(db.sql, migrations, true), db.requireWritable(), probeKeys(db)]
       await within(probeMs, Promise.all(probes))
-      return { ready: true, database: 'up', redis: redisState }
+      return { ready: true, database: 'up', ...redisState }
     } catch (error) {
-      return { ready: false, database: 'down', reason: reasonFor(error), redis: redisState }
+      return { ready: false, database: 'down', reason: reasonFor(error), ...redisState }
     }
   }
 
@@ -49,4 +49,10 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
       return drain.isDraining ? { ready: false, stopping: true } : report
     },
   }
+}
+
+function describeRedis(redis: Redis | undefined) {
+  if (!redis) return { redis: 'unused' }
+  if (redis.status === 'ready' && !redis.error) return { redis: 'up' }
+  return { redis: 'down', ...(redis.error ? { redis_error: redis.error } : {}) }
 }

@@ -19,8 +19,8 @@ const promptId = new RegExp(PromptId.pattern as string)
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db) {
-  // Prompts are cached forever: their ids never change and prompts are never deleted. The key includes the organisation,
-  // so that another's prompt takes the same path, and the same time, as one that does not exist.
+  // Prompts are cached until one is erased: their ids never change. The key includes the organisation, so that another's
+  // prompt takes the same path, and the same time, as one that does not exist.
   let cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
   /** Without a promise: a refused signal then needs no extra turn of the event loop. */
@@ -43,14 +43,14 @@ export function createPromptFinder(db: Db) {
     async find(organisationId: number, publicId: string): Promise<Prompt> {
       const cached = findCached(organisationId, publicId)
       if (cached) return cached
-      // A prompt read before a failover is not cached after it.
+      // A prompt read before the cache was emptied is not cached after it.
       const cacheOfNow = cache
       const prompt = isPromptId(publicId) ? await lookUp(keyOf(organisationId, publicId)) : undefined
       if (!prompt) throw notFound()
       cacheOfNow.set(keyOf(organisationId, publicId), prompt)
       return prompt
     },
-    /** After a failover, another prompt may have the same id. Nothing that is read before is cached after it. */
+    /** For a prompt that was erased, and after a failover, when another may have its id. Nothing read before is cached. */
     forget(): void {
       cache = new BoundedCache(maxCachedPrompts)
     },

@@ -81,6 +81,13 @@ export async function lockPrompt(sql: Sql, { id, organisationId, publicId }: Pro
   return rows.length > 0
 }
 
+/** Tells every replica, since each keeps the prompts that it has found. */
+export async function deletePrompt(sql: Sql, id: number): Promise<void> {
+  await sql`
+    with deleted as (delete from prompts where id = ${id} returning id)
+    select pg_notify('prompts', id::text) from deleted`
+}
+
 export const selectPromptRows = (sql: Sql, organisationId: number, ids: number[]) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,

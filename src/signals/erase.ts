@@ -7,7 +7,8 @@ import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
-import { claimRetention, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { claimRetention, deleteSignals, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { lockSignals } from './store_import.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
@@ -15,8 +16,8 @@ export type PurgeSource = { organisationId: number; promptId: number | null; pub
 /** The signals of a step: it starts with the fewest, which is also what the embedded engine keeps to. */
 const [minStepRows, maxStepRows] = [500, 10_000]
 const dayMs = 86_400_000
-/** No earlier time can be stored. */
-const earliest = new Date('0001-01-01T00:00:00Z')
+/** No signal has an earlier or a later time. */
+const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
 
 /** Erases one signal permanently. It still counts towards its month. */
 export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: number, actor: Actor): Promise<void> {
@@ -28,8 +29,12 @@ export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: n
   }, permitRequestOf(actor))
 }
 
-/** Counts the signals older than `before`. */
-export async function countSignals(db: Db, { organisationId, promptId }: PurgeSource, before: Date): Promise<number> {
+/** Counts the signals older than `before`, or all. */
+export async function countSignals(
+  db: Db,
+  { organisationId, promptId }: PurgeSource,
+  before = latest,
+): Promise<number> {
   let total = 0
   for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
     const ids = prompts.map(({ id }) => id)
@@ -52,6 +57,25 @@ export async function purgeSignals(
   const details = { before: before.toISOString() }
   const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
+  return eraseInSteps(db, { organisationId, promptId }, before, onProgress)
+}
+
+/** Erases all signals of a prompt in short steps. */
+export const eraseAllSignals = (db: Db, { organisationId, id }: Prompt, onProgress: (erased: number) => void) =>
+  eraseInSteps(db, { organisationId, promptId: id }, latest, onProgress)
+
+/** Deletes the signals that were recorded since, while nobody can record another. */
+export async function eraseLastSignals(sql: Sql, prompt: Prompt): Promise<void> {
+  await lockSignals(sql, prompt)
+  await deleteSignals(sql, prompt.id)
+}
+
+async function eraseInSteps(
+  db: Db,
+  { organisationId, promptId }: Omit<PurgeSource, 'publicId'>,
+  before: Date,
+  onProgress: (erased: number) => void,
+): Promise<number> {
   let total = 0
   const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
   await repeatSteps(db, prompts, async (id, rows) => {

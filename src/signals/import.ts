@@ -28,8 +28,14 @@ export async function importSignals(
   onProgress: (signals: number, share: number) => void,
 ): Promise<ImportCounts> {
   let total = 0
-  for await (const _ of parseLines(readLines(), now)) total += 1
-  const record = createPastRecorder(db, now, prompt)
+  let isInOrder = true
+  let last = new Date(0)
+  for await (const { createdAt } of parseLines(readLines(), now)) {
+    total += 1
+    isInOrder &&= createdAt >= last
+    last = createdAt
+  }
+  const record = createPastRecorder(db, now, prompt, isInOrder)
   const counts = { recorded: 0, known: 0, refused: 0 }
   let batch: PastSignal[] = []
   let done = 0
@@ -73,14 +79,17 @@ async function* parseLines(lines: AsyncIterable<string>, now: Date): AsyncGenera
 
 /**
  * Creates a function that records signals of the past, each once: the n-th of several equal signals is new unless the prompt
- * has n of them. Those of the month of `now` count towards its limit, those of earlier months towards none.
+ * has n of them. Those of the month of `now` count towards its limit, those of earlier months towards none. Signals in the
+ * order of their times take no more memory the more they are.
  */
 export function createPastRecorder(
   db: Db,
   now: Date,
   prompt: Prompt,
+  isInOrder = false,
 ): (signals: PastSignal[]) => Promise<ImportCounts> {
   const given = new Map<string, number>()
+  let lastTime = new Date(0)
   const month = monthOf(now)
 
   return (signals) =>
@@ -88,8 +97,10 @@ export function createPastRecorder(
       if (!(await lockSignals(sql, prompt))) throw notFound()
       const identities = await selectIdentities(sql, signals)
       const stored = await countStored(sql, prompt, signals)
-      const missing = signals.filter((_, index) => {
+      const missing = signals.filter(({ createdAt }, index) => {
         const identity = identities[index] as string
+        if (isInOrder && createdAt > lastTime) given.clear()
+        lastTime = createdAt
         const number = (given.get(identity) ?? 0) + 1
         given.set(identity, number)
         return number > (stored.get(identity) ?? 0)

@@ -33,3 +33,14 @@ export async function claimRetention(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ isOnly: boolean }>`select pg_try_advisory_xact_lock(5168, 0) as "isOnly"`
   return row?.isOnly ?? false
 }
+
+/** Deletes what is left of a prompt's signals, and their counts, together with the prompt. The usage of the month stays. */
+export async function deleteSignals(sql: Sql, promptId: number): Promise<void> {
+  await sql`
+    with
+      rows as (delete from signals where prompt_id = ${promptId}),
+      keys as (delete from idempotency_keys where prompt_id = ${promptId}),
+      counts as (delete from signal_counts where prompt_id = ${promptId}),
+      commits as (delete from signal_commit_counts where prompt_id = ${promptId})
+    delete from signal_watermarks where prompt_id = ${promptId}`
+}

@@ -4,11 +4,12 @@ import type { PastSignal } from './import_lines.ts'
 
 /**
  * Takes the lock of write_signals, until the transaction ends: ids of an organisation must commit in their order. Returns
- * false when there is no such prompt.
+ * false when there is no such prompt, which a second statement sees even if it was erased during the wait.
  */
 export async function lockSignals(sql: Sql, { id, organisationId, publicId }: Prompt): Promise<boolean> {
+  await sql`select pg_advisory_xact_lock(5167, ${organisationId}::bigint::integer)`
   const rows = await sql`
-    select pg_advisory_xact_lock(5167, ${organisationId}::bigint::integer)
+    select
     from prompts
     where id = ${id} and organisation_id = ${organisationId} and public_id = ${publicId}`
   return rows.length > 0

@@ -9,7 +9,7 @@ import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
 import { type IsAllowedHost, maskUrl, parseEndpointUrl } from './endpoint_url.ts'
-import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
+import { EndpointChange, EndpointRotation, type EndpointRow, NewEndpoint } from './schema.ts'
 import {
   countEndpoints,
   deleteEndpoint,
@@ -33,19 +33,23 @@ type Viewer = Pick<Actor, 'organisationId'>
 
 export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
 export const validateEndpointChange = createChangeValidator(EndpointChange, 'The change')
+const validateRotation = createValidator(EndpointRotation, 'The rotation')
+
+/** How long the old secret signs too, in milliseconds. */
+export const parseRotation = (given: unknown): number => (validateRotation(given).overlap_seconds ?? 86_400) * 1_000
 
 /** Creates an endpoint within the caller's transaction. */
 export async function createEndpointInTransaction(
   sql: Sql,
   clock: Clock,
   organisationId: number,
-  { enabled = true, ...given }: NewEndpoint,
+  { enabled = true, kind = 'webhook', url, events = null, prompts = null }: NewEndpoint,
   isAllowedHost: IsAllowedHost,
   actor: Actor,
 ): Promise<EndpointWithSecret> {
   const now = clock.now()
-  const state = enabled ? enabledState : disabledState(now)
-  const values = await parseValues(sql, organisationId, { ...noChoice, ...given }, isAllowedHost)
+  const state = { ...enabledState, ...(enabled ? {} : disabledState(now)) }
+  const values = await parseValues(sql, organisationId, { kind, url, events, prompts }, isAllowedHost)
   await lockEndpoints(sql, organisationId)
   if ((await countEndpoints(sql, organisationId)) >= maxEndpoints) {
     const message = `must be one of at most ${maxEndpoints} endpoints`
@@ -139,8 +143,6 @@ export async function requireEndpoint(
 
 type Chosen = { kind: EndpointValues['kind']; url: string } & Pick<EndpointValues, 'events' | 'prompts'>
 
-const noChoice = { kind: 'webhook', events: null, prompts: null } as const
-
 async function parseValues(sql: Sql, organisationId: number, given: Chosen, isAllowedHost: IsAllowedHost) {
   const problems: Detail[] = []
   const fullUrl = parseEndpointUrl(given, isAllowedHost)
@@ -159,7 +161,7 @@ const generateSecret = (): string => `whsec_${randomBytes(32).toString('base64')
 
 const enabledState = { disabled_at: null, disabled_reason: null, failing_since: null }
 
-const disabledState = (at: Date) => ({ disabled_at: at, disabled_reason: 'requested', failing_since: null }) as const
+const disabledState = (at: Date) => ({ disabled_at: at, disabled_reason: 'requested' }) as const
 
 /** Only this function knows what of an endpoint may be shown. */
 function show(endpoint: Omit<StoredEndpoint, 'rowId'>): EndpointRow {

@@ -9,13 +9,13 @@ import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
-import { createValidator } from '../lib/validate.ts'
 import type { IsAllowedHost } from './endpoint_url.ts'
 import {
   changeEndpoint,
   createEndpointInTransaction,
   type EndpointWithSecret,
   listEndpoints,
+  parseRotation,
   removeEndpoint,
   rotateEndpointInTransaction,
   showEndpoint,
@@ -107,8 +107,6 @@ const operations = describeOperations('Webhooks', {
   },
 })
 
-const validateRotation = createValidator(EndpointRotation, 'The rotation')
-
 export const endpointRoutes = ({ db, clock, isAllowedHost }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'endpoints' })
     .get(
@@ -157,8 +155,7 @@ export const endpointRoutes = ({ db, clock, isAllowedHost }: Services, { authent
       '/api/v1/webhooks/endpoints/:endpoint_id/rotate',
       authenticated('webhooks:write', async (context, { endpoint_id: id }: EndpointParams, caller) => {
         await showEndpoint(db, id, caller)
-        const { body, request } = await readIdempotentRequest(context, caller.organisationId, validateRotation)
-        const overlapMs = (body.overlap_seconds ?? 86_400) * 1_000
+        const { body: overlapMs, request } = await readIdempotentRequest(context, caller.organisationId, parseRotation)
         const rotate = (sql: Sql) => rotateEndpointInTransaction(sql, clock, id, overlapMs, keyHolder(caller, context))
         const { answer, isReplayed } = await changeOnce(db, clock, request, rotate, withoutSecret)
         return replyCreated(context, {

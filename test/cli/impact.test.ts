@@ -1,11 +1,11 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createOutput } from '../../src/cli/output.ts'
 import { isColourWanted } from '../../src/config.ts'
-import type { Row } from '../program.ts'
+import { type Row, run } from '../program.ts'
 import { entry } from '../service.ts'
 import { useProgram } from '../use.ts'
 
-const { client, operator, tenant } = useProgram()
+const { client, operator, server, settings, tenant } = useProgram()
 let prompt: string
 
 beforeAll(async () => {
@@ -65,6 +65,78 @@ test('compare says in a sentence which version is better, and shows both', async
   ])
   const [shown] = await operator.json('compare', ...sides)
   expect(shown).toMatchObject({ verdict: 'better', overlap: { days: 1 }, days: [{ date: today }] })
+})
+
+const sides = (base: string, head: string) => ['compare', '--prompt', prompt, '--base', base, '--head', head]
+
+test.each([
+  ['a better change passes', () => ['impact', '--prompt', prompt, '--fail-on', 'worse,undecided'], 0],
+  ['a better version passes', () => [...sides('8f14e45', '45c48cc'), '--fail-on', 'worse'], 0],
+  ['a worse version fails', () => [...sides('45c48cc', '8f14e45'), '--fail-on', 'worse'], 1],
+  ['an unknown version is undecided', () => [...sides('45c48cc', 'abcdef0'), '--fail-on', 'worse,undecided'], 1],
+  ['undecided is not worse', () => [...sides('45c48cc', 'abcdef0'), '--fail-on', 'worse'], 0],
+  [
+    'a change without one before it is undecided',
+    () => ['impact', '--prompt', prompt, '--page', '2', '--limit', '1', '--fail-on', 'undecided'],
+    1,
+  ],
+  ['an unknown verdict is wrong usage', () => ['impact', '--prompt', prompt, '--fail-on', 'bad'], 2],
+])('--fail-on is the exit status of a gate: %s', async (_, args, wanted) => {
+  for (const [place, own] of [
+    [[], settings],
+    [['--url', server.url], { PROMPT_SIGNALS_KEY: tenant.key }],
+  ] as const) {
+    const { status, stdout, stderr } = await run([...args(), ...place], { settings: own })
+    expect(status).toBe(wanted)
+    expect(stderr).toContain({ 0: '', 1: 'The verdict is', 2: '--fail-on must be' }[wanted] as string)
+    if (wanted < 2) expect(stdout).toContain('signals')
+  }
+})
+
+test('report shows the changes and their verdicts as text, Markdown and JSON, over the database and over REST', async () => {
+  const where = ['report', '--since', '2026-10-05', '--org', tenant.org]
+  const sentence = 'Higher since PR #7: 40.0 → 90.0 % positive (+50.0 points, between +24.7 and +71.1).'
+  expect((await operator.plain(...where)).split('\n')).toEqual([
+    'Prompt changes since 2026-10-05: 1 better',
+    '',
+    `▲ test: ${sentence}`,
+    '  Warmer, by Ada · 100 signals',
+    '',
+    'Before and after, not an experiment: anything else that changed at the same time is included.',
+    '',
+  ])
+  const remote = async (...args: string[]) => {
+    const own = { PROMPT_SIGNALS_KEY: tenant.key }
+    const { status, stdout, stderr } = await run(['report', '--url', server.url, ...args], { settings: own })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    return stdout
+  }
+  const found = await operator.json(...where, '--pr', '7')
+  expect(found).toMatchObject([{ prompt: { id: prompt, name: 'test' }, verdict: 'better', sentence }])
+  expect(await remote('--format', 'json', '--pr', 'https://example.com/7')).toBe(`${JSON.stringify(found[0])}\n`)
+  const id = found[0]?.change.id
+  expect(
+    (await remote('--commit', '45C48CC', '--prompt', prompt, '--format', 'markdown')).split('\n').slice(2, 4),
+  ).toEqual([
+    `- ▲ **test**: ${sentence.replace('PR #7', '[PR #7](<https://example.com/7>)')}  `,
+    `  Warmer, by Ada · 100 signals · [console](<${server.url}/prompts/${prompt}?change=${id}>)`,
+  ])
+  expect(await remote('--pr', '8')).toMatch(/^No prompt changes since \d{4}-\d\d-\d\d\.\n$/)
+})
+
+test.each([
+  [['report'], 'give --org, --url or --prompt'],
+  [['report', '--org', 'x', '--url', 'http://x'], 'give either --org or --url'],
+  [['report', '--org', 'x', '--pr', '7', '--commit', '45c48cc'], 'give either --pr or --commit'],
+  [['report', '--org', 'x', '--since', 'soon'], '--since must be'],
+  [['report', '--org', 'x', '--format', 'html'], '--format must be'],
+  [['report', '--org', 'x', '--pr', 'seven'], '--pr must be'],
+  [['report', '--org', 'x', '--commit', 'abc'], '--commit must be'],
+  [['impact', '--prompt', 'greeting', '--url', 'http://127.0.0.1:9'], '--prompt must be an id (pmt_…) with --url'],
+])('wrong usage is named: %p', async (args, message) => {
+  const { status, stderr } = await run(args, { settings: { ...settings, PROMPT_SIGNALS_KEY: tenant.key } })
+  expect(stderr).toContain(message)
+  expect(status).toBe(2)
 })
 
 test('what is no change of the prompt is rejected', async () => {

@@ -68,6 +68,20 @@ test('signals purge asks on a terminal, and needs --yes elsewhere', async () => 
   expect(await onTerminal(args, settings, 'y\n')).toEndWith('erased  1\r\n')
 })
 
+test('prompts erase asks on a terminal, needs --yes elsewhere, and may name the prompt', async () => {
+  const { id } = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Farewell')
+  await client.post(`/prompts/${id}/signals`, tenant.key, { value: 'positive' })
+  const args = ['prompts', 'erase', 'Farewell']
+  expect(await run(args, { settings, stdin: 'y\n' })).toMatchObject({
+    ...{ status: 2, stderr: expect.stringContaining('give --yes to erase without a question\n') },
+  })
+  const question = `Permanently erase the prompt Farewell (${id}) with its history and 1 signal? [y/N] `
+  expect(await onTerminal(args, settings, 'n\n', 1)).toContain(question)
+  expect((await client.get(`/prompts/${id}`, tenant.key)).status).toBe(200)
+  expect(await onTerminal(args, settings, 'y\n')).toEndWith(`erased  ${id}\r\n`)
+  expect(await operator.errorLine(...args, '--yes')).toBe('There is no prompt Farewell.')
+})
+
 test('orgs set-retention is shown by orgs list, and ended by none', async () => {
   const setTo = (days: string) => operator.one('orgs', 'set-retention', tenant.org, days)
   expect(await setTo('400')).toMatchObject({ id: tenant.org, retention_days: 400 })

@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
-import { createTenant, errorLineOf, eventually, PROGRAM, run } from '../program.ts'
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { createFolder, createTenant, errorLineOf, eventually, PROGRAM, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 
 const { client, operator, settings, tenant } = useProgram()
@@ -101,6 +103,29 @@ test('signals of past months count towards no limit, those of the current month 
   await operator.one('orgs', 'set-plan', org, 'free')
   expect(await imported(prompt, lines)).toEqual({ recorded: 1, known: 3, refused: 0 })
   expect(await used()).toBe(3)
+})
+
+test('the memory of an import does not grow with its file', async () => {
+  const folder = createFolder()
+  /** Checks a file whose last line is not valid, and returns the memory that this took. */
+  const memoryFor = async (megabytes: number): Promise<number> => {
+    const file = join(folder, `${megabytes}.ndjson`)
+    const writer = Bun.file(file).writer()
+    for (let n = 0; n < megabytes * 500; n += 1) {
+      writer.write(`${line('2022-01-01T00:00:00Z', { text: randomBytes(1_425).toString('base64') })}\n`)
+    }
+    writer.write('{')
+    await writer.end()
+    const child = Bun.spawn([PROGRAM, 'signals', 'import', file, '--prompt', tenant.prompt], {
+      env: { ...settings },
+      stderr: 'pipe',
+    })
+    expect(await new Response(child.stderr).text()).toContain(`Line ${megabytes * 500 + 1}: This is not JSON.`)
+    await child.exited
+    return child.resourceUsage()?.maxRSS as number
+  }
+  const [small, large] = [await memoryFor(1), await memoryFor(60)]
+  expect(large - small).toBeLessThan(60_000_000)
 })
 
 const heading = 'created_at,value,metadata'

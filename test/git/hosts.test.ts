@@ -4,6 +4,7 @@ import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { syncRepository } from '../../src/git/sync.ts'
 import { openHttpTarget } from '../../src/git/target_http.ts'
+import { openRest } from '../../src/lib/rest.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createHook, paths } from '../github/hook.ts'
 import { idOf, push, repositoryEvent } from '../github/payloads.ts'
@@ -45,7 +46,7 @@ test.each([
   const git = createGit(clone.folder, gitEnvironment, signal)
   const repository = await openRepository(git, clone.folder, { branch: null, repository: null })
   const { key } = await service.createKey(hook.tenant, ['history:write', 'history:read', 'prompts:read'])
-  const target = openHttpTarget(service.url, key, signal)
+  const target = openHttpTarget(openRest(service.url, key, signal))
   const options = { isDryRun: false, createGlob: null, now: new Date(), onProgress() {}, onChange() {} }
   await syncRepository({ git, repository, target, ...options })
   expect(await counts()).toEqual(expected)

@@ -4,6 +4,7 @@ import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { syncRepository } from '../../src/git/sync.ts'
 import { openHttpTarget } from '../../src/git/target_http.ts'
+import { openRest } from '../../src/lib/rest.ts'
 import { createHook, type Entry, type Hook, paths, permutationsOf } from '../github/hook.ts'
 import { merged, push } from '../github/payloads.ts'
 import { useService } from '../use.ts'
@@ -168,7 +169,12 @@ async function sync(hook: Hook, { folder }: Clone): Promise<void> {
   const { signal } = new AbortController()
   const git = createGit(folder, gitEnvironment, signal)
   await syncRepository({
-    ...{ git, target: openHttpTarget(service.url, hook.tenant.key, signal), isDryRun: false, createGlob: null },
+    ...{
+      git,
+      target: openHttpTarget(openRest(service.url, hook.tenant.key, signal)),
+      isDryRun: false,
+      createGlob: null,
+    },
     repository: await openRepository(git, folder, { branch: null, repository: null }),
     now: new Date(),
     onProgress() {},

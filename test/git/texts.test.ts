@@ -8,6 +8,7 @@ import type { SyncTarget } from '../../src/git/target.ts'
 import { openHttpTarget } from '../../src/git/target_http.ts'
 import type { HistoryBatch } from '../../src/history/schema.ts'
 import { eraseTexts, forgetTexts, hashText, pruneTexts, recordTexts } from '../../src/history/texts.ts'
+import { openRest } from '../../src/lib/rest.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createHook, type Entry, paths } from '../github/hook.ts'
@@ -26,7 +27,7 @@ async function sync(clone: Clone, { key }: Tenant) {
   const { signal } = new AbortController()
   const git = createGit(clone.folder, gitEnvironment, signal)
   const repository = await openRepository(git, clone.folder, { branch: null, repository: null })
-  const target = openHttpTarget(service.url, key, signal)
+  const target = openHttpTarget(openRest(service.url, key, signal))
   const batches: HistoryBatch[] = []
   const recordBatch: SyncTarget['recordBatch'] = (batch) => {
     batches.push(batch)

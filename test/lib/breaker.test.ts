@@ -45,3 +45,13 @@ test('while one call is tried, the others are not made', async () => {
   trial.resolve('up')
   expect(await trying).toBe('up')
 })
+
+test('a part that fails does not keep calls from the others, and is reported', async () => {
+  const changes: boolean[] = []
+  const breaker = createBreaker((isOpen) => changes.push(isOpen), 60_000)
+  const fail = (part: string) => breaker(() => Promise.reject(new Error('down')), part)
+  for (let n = 0; n < 2; n += 1) await fail('a')
+  expect(await breaker(async () => 'up', 'a')).toBeUndefined()
+  expect(await breaker(async () => 'up', 'b')).toBe('up')
+  expect(changes).toEqual([true])
+})

@@ -26,6 +26,7 @@ function createObserved(answers?: (number | null | Error)[]) {
       return next
     },
     async set() {},
+    nodeOf: () => 'one',
   } as unknown as Redis
   const gate = createGate(answers ? scripted : service.redis, observe)
   return { admission: createAdmission(service.services.db, gate, observe), said }

@@ -19,6 +19,9 @@ test.concurrent('shows the default of every setting, and nothing for what is uns
 })
 
 test.concurrent('shows what is set, without passwords, also when they come from a file', async () => {
+  expect(await show({ REDIS_URL: 'rediss+sentinel://:hunter2@h1:26379,[::1]/main' })).toMatchObject({
+    REDIS_URL: 'rediss+sentinel://:***@h1:26379,[::1]/main',
+  })
   const file = join(folder, 'redis-url')
   writeFileSync(file, 'rediss://user:hunter2@redis.example:6380/1\n')
   const shown = await show({
@@ -75,10 +78,35 @@ test.concurrent.each([
     { DATABASE_URL: 'postgres://user:hunter2%@h/db' },
     'DATABASE_URL must have every "%" in its user, password and name escaped as %25',
   ],
-  [{ REDIS_URL: 'http://:hunter2@h' }, 'REDIS_URL must be a URL that begins with redis:// or rediss://'],
+  [
+    { REDIS_URL: 'http://:hunter2@h' },
+    'REDIS_URL must be a URL that begins with redis:// or rediss:// or redis+sentinel:// or rediss+sentinel:// or redis+cluster:// or rediss+cluster://',
+  ],
+  ...[
+    ['redis://:hunter2@h1:1,h2:2', 'names several hosts: use redis+sentinel:// or redis+cluster://'],
+    [
+      'redis+sentinel://:hunter2@h1:26379,h2:26379',
+      'must end with the name of the master: redis+sentinel://h1:26379,h2:26379/NAME',
+    ],
+    ['redis+cluster://:hunter2@h1,h2:6379/1', 'must end after its hosts: a Redis Cluster has no numbered databases'],
+    ['redis+cluster://:hunter2@h1?family=6', 'may have no parameters with redis+cluster://'],
+    ...['redis+cluster://', 'redis+cluster://:hunter2@h1,,h2', 'redis+sentinel://:hunter2@h1:x/main'].map((url) => [
+      url,
+      'must name hosts as host:port, separated by commas; escape "/", "?" and "#" in a password',
+    ]),
+  ].map(([url, problem]): Rejected => [{ REDIS_URL: url as string }, `REDIS_URL ${problem}`]),
+  [
+    { REDIS_URL: 'redis+cluster://:hunter2@h1', REDIS_PREFIX: '{a}' },
+    'REDIS_PREFIX must have no "{" with a Redis Cluster',
+  ],
   [{ REDIS_URL: 'redis://:hunter2@h', REDIS_URL_FILE: secretFile }, 'Set REDIS_URL or REDIS_URL_FILE, not both'],
   ...reject('DRAIN_SECONDS', 'a whole number of seconds from 0 to 3600', '-1', '1.5', '3601'),
   ...reject('METRICS_ADDRESS', 'a host and a port, such as 127.0.0.1:9090', '9090', '::1:9090', 'h:65536'),
+  [{ REUSE_PORT: 'on' }, 'REUSE_PORT=on needs DATABASE_URL: only one process can use the embedded database'],
+  [
+    { REUSE_PORT: 'on', DATABASE_URL: 'postgres://u:hunter2@h/d' },
+    'REUSE_PORT=on needs METRICS_ADDRESS, another one for each process',
+  ],
   [{ DATABASE_URL_FILE: '/proc/none' }, 'DATABASE_URL_FILE names a file that cannot be read: /proc/none'],
   [{ DATABASE_URL_FILE: '/dev/null' }, 'DATABASE_URL_FILE names an empty file: /dev/null'],
   [{ DATABASE_URL_FILE: emptyFile }, `DATABASE_URL_FILE names an empty file: ${emptyFile}`],

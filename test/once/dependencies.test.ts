@@ -1,8 +1,10 @@
 import { afterAll, expect, test } from 'bun:test'
+import { createClient } from '../client.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
-import { eventually } from '../program.ts'
+import { eventually, startServer } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
-import { useProgram } from '../use.ts'
+import { startRedis } from '../redis_servers.ts'
+import { useDatabase, useProgram } from '../use.ts'
 
 let proxy: TcpProxy
 
@@ -26,7 +28,7 @@ const figures = async () => {
   const { text } = await client.call('GET', '/metrics')
   const of = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
   return [
-    of('prompt_signals_dependency_up\\{dependency="redis"\\}'),
+    of('prompt_signals_dependency_up\\{dependency="redis"(?:,error="CLOSED")?\\}'),
     of('prompt_signals_gate_breaker_open'),
     of('prompt_signals_gate_decisions_total\\{decision="unreachable"\\}') > 0,
   ]
@@ -63,4 +65,21 @@ test('each change is one line and moves its figures', async () => {
     [30, 'redis closed'],
   ])
   expect((await figures()).slice(0, 2)).toEqual([1, 0])
+})
+
+const database = useDatabase()
+
+test('a Redis that rejects commands is down, and its word for it is in the readiness, the metrics and the log', async () => {
+  const replica = await startRedis('--replicaof', '127.0.0.1 1')
+  const settings = { ...database.settings, REDIS_URL: replica.url, REDIS_PREFIX: redisPrefix() }
+  const started = await startServer(settings)
+  const { call } = await createClient(started.url)
+  const ready = { ready: true, database: 'up', redis: 'down', redis_error: 'READONLY' }
+  await eventually(async () => (await call('GET', '/readyz')).body, ready)
+  expect((await call('GET', '/metrics')).text).toContain(
+    'prompt_signals_dependency_up{dependency="redis",error="READONLY"} 0',
+  )
+  expect(started.stdout()).toContain('"reason":"READONLY You can\'t write against a read only replica')
+  expect(await started.stop()).toBe(0)
+  await replica.stop()
 })

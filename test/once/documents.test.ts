@@ -21,7 +21,7 @@ test('settings, commands and metrics are documented', async () => {
 
 test('every command that changes something names the one that shows whether it did', async () => {
   const changing =
-    /\b(init|create|set|set-plan|suspend|resume|update|revoke|rotate|link|archive|unarchive|erase|forget-text|record|remove|import|purge|restore|migrate|console)\b/
+    /\b(init|create|set|set-plan|suspend|resume|update|revoke|rotate|redeliver|link|archive|unarchive|erase|forget-text|record|remove|import|purge|restore|migrate|console)\b/
   const wrong = (await loadCommands()).filter(({ usage, verifyWith }) => {
     const name = usage.split(/ [-A-Z[]/)[0] as string
     return changing.test(name) !== (verifyWith !== undefined)

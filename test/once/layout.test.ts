@@ -57,7 +57,7 @@ const allowed: Record<string, string[]> = {
   lib: ['lib', 'errors'],
   platform: ['platform'],
   config: ['setting_types'],
-  setting_types: [],
+  setting_types: ['lib'],
   clock: [],
   errors: [],
   log: ['lib'],

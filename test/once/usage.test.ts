@@ -42,6 +42,9 @@ test.concurrent.each([
     '--preset must be absent when scopes are given',
   ],
   [['keys', 'create', '--org', 'org_x', '--expires-at', '2026-02-30T00:00:00Z'], expiry],
+  [['endpoints', 'create', '--org', 'org_x', '--url', 'x', '--kind', 'x'], '--kind must be webhook or slack'],
+  [['endpoints', 'rotate', 'whe_x', '--overlap', '31d'], '--overlap must be at most 2592000'],
+  [['endpoints', 'update', 'whe_x'], 'it must give at least one of url, kind, events, prompts, enabled'],
   [['history', 'record', '--prompt', 'pmt_x'], '--action, --user-name, --user-email, --commit-sha, --branch missing'],
   [['history', 'import'], 'takes 1 argument, not 0'],
   [['prompts', 'create', '--org', 'org_x', '--name', 'A', '--path', 'a'], '--path needs --repository'],
@@ -143,7 +146,9 @@ test.concurrent('--help lists every command; after a command, it is about that o
       ...['history show', 'history remove'],
       ...['signals list'],
       ...['signals stats', 'usage', 'signals import', 'signals export', 'signals purge', 'impact'],
-      ...['compare', 'sync', 'audit list', 'webhooks github set', 'console', 'backup', 'restore'],
+      ...['compare', 'sync', 'audit list', 'webhooks github set'],
+      ...['create', 'list', 'show', 'update', 'remove', 'rotate'].map((name) => `endpoints ${name}`),
+      ...['endpoints deliveries', 'endpoints redeliver', 'console', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])
   }

@@ -1,0 +1,20 @@
+import type { Sql } from '../db/client.ts'
+import { emitEvent } from '../webhooks/events.ts'
+import { showTitledEntry } from './read.ts'
+import { selectLiveChanges } from './store_known.ts'
+import type { Inserted } from './store_write.ts'
+
+/** An older change is not news: it comes from a sync or an import. */
+const newsMs = 24 * 3_600_000
+
+/** Tells endpoints, in the caller's transaction, which of the new entries are now the live change of their prompt. */
+export async function announceChanges(sql: Sql, inserted: Inserted[], now: Date): Promise<void> {
+  const ids = inserted.flatMap(({ ids, isWatched }) => (isWatched ? ids : []))
+  if (ids.length === 0) return
+  const since = new Date(now.getTime() - newsMs)
+  for (const { organisationId, prompt, entry } of await selectLiveChanges(sql, ids, since)) {
+    const data = { prompt, change: showTitledEntry(entry) }
+    const once = `change.live ${entry.id}`
+    await emitEvent(sql, { organisationId, type: 'change.live', once, promptId: prompt.id, data, now })
+  }
+}

@@ -1,0 +1,38 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { createHeavyReads } from '../db/heavy_reads.ts'
+import { requireOrganisation } from '../orgs/manage.ts'
+import { requirePrompt } from '../prompts/find.ts'
+import { showPrompt } from '../prompts/manage.ts'
+import { createSignalRollup } from '../stats/rollup.ts'
+import { readOverview } from './overview.ts'
+import { readImpact } from './read.ts'
+import { readCompare } from './read_compare.ts'
+import { compareParams, impactParams, overviewParams } from './schema_params.ts'
+import { createPromptOrders } from './sort.ts'
+import type { ImpactSource } from './source.ts'
+
+/** Opens the service's database, for an operator. Only a list of prompts needs the organisation. */
+export function openDatabaseSource(db: Db, clock: Clock, org: string | null): ImpactSource {
+  const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
+  return {
+    async readImpact(id, query) {
+      const prompt = await requirePrompt(db.sql, id)
+      const page = await readImpact(db, rollup, prompt, impactParams.parse(query))
+      return { prompt: await showPrompt(db, prompt), ...page }
+    },
+    readCompare: async (id, query) =>
+      readCompare(db, rollup, await requirePrompt(db.sql, id), compareParams.parse(query)),
+    async listPrompts(query) {
+      const { id: organisationId } = await requireOrganisation(db, org ?? '')
+      const services = { db, clock, rollup, heavyReads: createHeavyReads() }
+      const orders = createPromptOrders(services)
+      const { data, nextCursor } = await readOverview(
+        { ...services, orders },
+        organisationId,
+        overviewParams.parse(query),
+      )
+      return { data, nextCursor }
+    },
+  }
+}

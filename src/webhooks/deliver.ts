@@ -1,0 +1,114 @@
+import { recordAudit } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { runPeriodically } from '../lib/periodic.ts'
+import { decideOutcome, type Outcome } from './outcome.ts'
+import type { SendOnce } from './send.ts'
+import { type Claim, claimDeliveries, recordAttempt, releaseEndpoint, selectBacklog } from './store_deliveries.ts'
+
+export type SendObserver = {
+  /** Called with what became of a delivery after an attempt; pending: it is retried. */
+  attempted(status: Outcome['status']): void
+  /** Called when an endpoint was disabled. */
+  disabled(endpoint: { org: string; endpoint: string; reason: string }): void
+  /** Called with the age of the oldest undelivered event, and the number of endpoints that the service disabled. */
+  measured(oldestSeconds: number, disabled: number): void
+}
+
+type Options = {
+  db: Db
+  clock: Clock
+  sendOnce: SendOnce
+  observer: SendObserver
+  isStopping(): boolean
+  /** Called when deliveries cannot be read or written. */
+  onFailure(error: unknown): void
+  random?: () => number
+}
+
+const lookEveryMs = 500
+const measureEveryMs = 10_000
+/** An organisation has at most 20 endpoints, each with one delivery in flight. */
+const maxInFlight = 100
+/** Longer than an attempt takes. When a replica is lost, others take its deliveries up after this time. */
+const claimMs = 30_000
+/** How long a stop waits for attempts in flight. */
+const stopMs = 1_000
+/** Between two messages to a chat. */
+const slackPauseMs = 1_000
+
+/** Delivers events, beside other replicas. No connection is held during an attempt. */
+export function startDeliveries(options: Options) {
+  const { db, clock, sendOnce, observer, isStopping, onFailure, random = Math.random } = options
+  const inFlight = new Set<Promise<void>>()
+  const aborting = new AbortController()
+  let isStopped = false
+  let looking: Promise<void> | undefined
+
+  /** Claims until nothing is due or the pool is full. */
+  async function lookForDue(): Promise<void> {
+    for (;;) {
+      const room = maxInFlight - inFlight.size
+      if (room === 0 || isStopped || isStopping()) return
+      const now = clock.now()
+      const claims = await claimDeliveries(db.sql, now, new Date(now.getTime() + claimMs), room)
+      for (const claim of claims) start(claim)
+      if (claims.length < room) return
+    }
+  }
+
+  const look = (): Promise<void> => {
+    looking ??= lookForDue().finally(() => {
+      looking = undefined
+    })
+    return looking
+  }
+
+  function start(claim: Claim): void {
+    const attempt = deliver(claim)
+      .catch(onFailure)
+      .finally(() => inFlight.delete(attempt))
+    inFlight.add(attempt)
+    attempt.then(look).catch(onFailure)
+  }
+
+  async function deliver(claim: Claim): Promise<void> {
+    const at = clock.now()
+    const reply = await sendOnce(claim.receiver, claim.event, { stopped: aborting.signal }).catch(() => undefined)
+    if (!reply) return releaseEndpoint(db.sql, claim)
+    const now = clock.now()
+    const outcome = decideOutcome(reply, claim, now, random())
+    const releaseAt = claim.receiver.kind === 'slack' ? new Date(at.getTime() + slackPauseMs) : now
+    const attempt = { claim, reply, outcome, at, releaseAt }
+    const { disabledReason: reason } = outcome
+    if (reason) {
+      const { org, organisationId, endpoint } = claim
+      await db.transaction(async (sql) => {
+        if (!(await recordAttempt(sql, attempt))) return
+        const event = { organisationId, action: 'endpoint.disabled', subject: endpoint, details: { reason } } as const
+        await recordAudit(sql, clock, { name: 'delivery' }, event)
+      })
+      observer.disabled({ org, endpoint, reason })
+    } else await recordAttempt(db.sql, attempt)
+    observer.attempted(outcome.status)
+  }
+
+  async function measure(): Promise<void> {
+    const { oldest, disabled } = await selectBacklog(db.sql)
+    observer.measured(oldest ? (clock.now().getTime() - oldest.getTime()) / 1_000 : 0, disabled)
+  }
+
+  const timers = [runPeriodically(lookEveryMs, look, onFailure), runPeriodically(measureEveryMs, measure, onFailure)]
+
+  return {
+    /** Waits for attempts in flight, then aborts them. They are made again, with the same id. */
+    async stop(): Promise<void> {
+      isStopped = true
+      for (const timer of timers) timer.stop()
+      await looking?.catch(() => {})
+      const abort = setTimeout(() => aborting.abort(), stopMs)
+      await Promise.all(inFlight)
+      clearTimeout(abort)
+    },
+  }
+}

@@ -1,0 +1,144 @@
+import type { Sql } from '../db/client.ts'
+import type { WebhookEvent } from './events.ts'
+import type { Outcome } from './outcome.ts'
+import type { Reply } from './post.ts'
+import type { Receiver } from './send.ts'
+
+/** A delivery that is due, and its endpoint, claimed until then by this replica. */
+export type Claim = {
+  deliveryId: number
+  attempts: number
+  event: WebhookEvent
+  receiver: Receiver
+  endpointId: number
+  endpoint: string
+  organisationId: number
+  org: string
+  failingSince: Date | null
+  claimedUntil: Date
+}
+
+type ClaimRow = Omit<Claim, 'event' | 'receiver'> & {
+  event: Omit<WebhookEvent, 'timestamp'> & { timestamp: string }
+  receiver: Receiver
+}
+
+/**
+ * Claims up to `limit` endpoints that have a delivery due, those first that were served longest ago, and returns the delivery
+ * of each that is due longest. One delivery per endpoint is in flight, on all replicas together, so that one that hangs
+ * delays only its own. The recursion visits the endpoints with pending deliveries, however many each has.
+ */
+export async function claimDeliveries(sql: Sql, now: Date, until: Date, limit: number): Promise<Claim[]> {
+  const rows = await sql<ClaimRow>`
+    with recursive pending as (
+      (select d.endpoint_id from webhook_deliveries d where d.status = 'pending' order by d.endpoint_id limit 1)
+      union all
+      select (
+        select d.endpoint_id
+        from webhook_deliveries d
+        where d.status = 'pending' and d.endpoint_id > p.endpoint_id
+        order by d.endpoint_id
+        limit 1
+      )
+      from pending p
+      where p.endpoint_id is not null
+    ), due as materialized (
+      select e.id, d.id as delivery_id
+      from pending p
+      join webhook_endpoints e on e.id = p.endpoint_id
+      cross join lateral (
+        select d.id
+        from webhook_deliveries d
+        where d.endpoint_id = e.id and d.status = 'pending' and d.next_attempt_at <= ${now}
+        order by d.next_attempt_at, d.id
+        limit 1
+      ) d
+      where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= ${now})
+      order by e.claimed_until nulls first
+      limit ${limit}
+      for no key update of e skip locked
+    ), claimed as (
+      update webhook_endpoints e
+      set claimed_until = ${until}
+      from due
+      where e.id = due.id
+      returning e.*, due.delivery_id
+    )
+    select
+      d.id as "deliveryId", d.attempts, e.id as "endpointId", e.public_id as endpoint,
+      e.organisation_id as "organisationId", o.public_id as org, e.failing_since as "failingSince",
+      e.claimed_until as "claimedUntil",
+      json_build_object('id', v.public_id, 'type', v.type, 'timestamp', v.created_at, 'data', v.data) as event,
+      json_build_object(
+        'kind', e.kind, 'url', e.url,
+        'secrets', array_remove(array[e.secret, case when e.old_secret_until > ${now} then e.old_secret end], null)
+      ) as receiver
+    from claimed e
+    join organisations o on o.id = e.organisation_id
+    join webhook_deliveries d on d.id = e.delivery_id
+    join webhook_events v on v.id = d.event_id`
+  return rows.map(({ event, ...row }) => ({
+    ...row,
+    event: { ...event, timestamp: new Date(event.timestamp) } as WebhookEvent,
+  }))
+}
+
+/** Undefined for an endpoint that does not exist. */
+export async function selectReceiver(sql: Sql, endpoint: string, now: Date): Promise<Receiver | undefined> {
+  const [row] = await sql<Receiver>`
+    select
+      kind, url,
+      to_json(array_remove(array[secret, case when old_secret_until > ${now} then old_secret end], null)) as secrets
+    from webhook_endpoints
+    where public_id = ${endpoint}`
+  return row
+}
+
+type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; at: Date; releaseAt: Date }
+
+/** Records an attempt and releases the endpoint. Returns false, and changes nothing, when another replica has claimed it. */
+export async function recordAttempt(sql: Sql, { claim, reply, outcome, at, releaseAt }: Attempt): Promise<boolean> {
+  const rows = await sql`
+    with endpoint as (
+      update webhook_endpoints
+      set
+        claimed_until = ${releaseAt},
+        failing_since = case when ${outcome.status} <> 'delivered' then coalesce(failing_since, ${at}) end,
+        disabled_at = case when ${outcome.disabledReason}::text is null then disabled_at else coalesce(disabled_at, ${at}) end,
+        disabled_reason = coalesce(disabled_reason, ${outcome.disabledReason})
+      where id = ${claim.endpointId} and claimed_until = ${claim.claimedUntil}
+      returning id
+    )
+    update webhook_deliveries d
+    set
+      status = ${outcome.status}, attempts = d.attempts + 1, next_attempt_at = ${outcome.nextAttemptAt},
+      last_attempt_at = ${at}, response_code = ${reply.code}, response_text = ${reply.text}
+    from endpoint e
+    where d.id = ${claim.deliveryId} and d.endpoint_id = e.id and d.status = 'pending'
+    returning 1`
+  return rows.length > 0
+}
+
+/** Releases an endpoint whose attempt was not made. */
+export async function releaseEndpoint(sql: Sql, { endpointId, claimedUntil }: Claim): Promise<void> {
+  await sql`
+    update webhook_endpoints set claimed_until = null where id = ${endpointId} and claimed_until = ${claimedUntil}`
+}
+
+/** When the oldest event happened that an enabled endpoint still waits for, and how many endpoints the service disabled. */
+export async function selectBacklog(sql: Sql): Promise<{ oldest: Date | null; disabled: number }> {
+  const [row] = await sql<{ oldest: Date | null; disabled: number }>`
+    select
+      (
+        select v.created_at
+        from webhook_events v
+        where v.id = (
+          select min(d.event_id)
+          from webhook_deliveries d
+          join webhook_endpoints e on e.id = d.endpoint_id
+          where d.status = 'pending' and e.disabled_at is null
+        )
+      ) as oldest,
+      (select count(*)::integer from webhook_endpoints where disabled_reason in ('gone', 'failing')) as disabled`
+  return row as { oldest: Date | null; disabled: number }
+}

@@ -1,0 +1,103 @@
+import type { Sql } from '../db/client.ts'
+
+/** The organisations with an enabled endpoint that wants verdicts. */
+export async function selectWatched(sql: Sql): Promise<number[]> {
+  const rows = await sql<{ id: number }>`
+    select distinct e.organisation_id as id
+    from webhook_endpoints e
+    where e.disabled_at is null and (e.events is null or 'impact.decided' = any (e.events))
+    order by 1`
+  return rows.map(({ id }) => id)
+}
+
+/** Takes or renews the lease, for `seconds`. Returns false while another holder has it. */
+export async function holdLease(sql: Sql, holder: string, seconds: number): Promise<boolean> {
+  const rows = await sql`
+    insert into verdict_lease as l (holder, ends_at)
+    values (${holder}, now() + make_interval(secs => ${seconds}::integer))
+    on conflict (is_only) do update
+    set holder = excluded.holder, ends_at = excluded.ends_at
+    where l.holder = excluded.holder or l.ends_at < now()
+    returning 1`
+  return rows.length > 0
+}
+
+/** A prompt with signals that were not looked at. `signalsSince` counts those since its endpoint, up to some thousands. */
+export type PromptToLookAt = {
+  id: number
+  publicId: string
+  name: string
+  newestSignal: number
+  signalsSince: number | null
+}
+
+/** More signals than this since the endpoint was created make any verdict news. */
+const maxCounted = 10_000
+
+/**
+ * Those of these prompts that an endpoint wants the verdicts of, and that have new signals. `signalsSince` counts the signals
+ * since the first such endpoint was created if the prompt is looked at for the first time; else it is null.
+ */
+export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptIds: number[]) =>
+  sql<PromptToLookAt>`
+    select
+      p.id, p.public_id as "publicId", p.name, newest.id as "newestSignal",
+      case when look.signal_id is null then (
+        select count(*)
+        from (
+          select from signals s
+          where s.organisation_id = p.organisation_id and s.prompt_id = p.id and s.id > wanted.created_after_signal
+          limit ${maxCounted}
+        ) since
+      ) end as "signalsSince"
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) given (id)
+    join prompts p on p.id = given.id and p.organisation_id = ${organisationId}
+    cross join lateral (
+      select s.id
+      from signals s
+      where s.organisation_id = p.organisation_id and s.prompt_id = p.id
+      order by s.prompt_id desc, s.id desc
+      limit 1
+    ) newest
+    left join verdict_looks look on look.prompt_id = p.id
+    cross join lateral (
+      select min(e.created_after_signal) as created_after_signal
+      from webhook_endpoints e
+      where e.organisation_id = p.organisation_id and e.disabled_at is null
+        and (e.events is null or 'impact.decided' = any (e.events))
+        and (e.prompts is null or p.public_id = any (e.prompts))
+    ) wanted
+    where newest.id > coalesce(look.signal_id, 0) and wanted.created_after_signal is not null
+    order by p.id`
+
+export type Decided = { entryId: number; verdict: string }
+
+export const selectDecided = (sql: Sql, entryIds: number[]) =>
+  sql<Decided>`
+    select d.entry_id as "entryId", d.verdict
+    from decided_verdicts d
+    where d.entry_id = any(${entryIds.map(String)}::text[]::bigint[])`
+
+/** Returns false if the change has had the verdict before, or was removed. */
+export async function insertDecided(sql: Sql, { entryId, verdict }: Decided, now: Date): Promise<boolean> {
+  const rows = await sql`
+    insert into decided_verdicts (entry_id, verdict, decided_at)
+    select h.id, ${verdict}, ${now}::timestamptz
+    from history_entries h
+    where h.id = ${String(entryId)}::text::bigint
+    on conflict do nothing
+    returning 1`
+  return rows.length > 0
+}
+
+export async function recordLooks(sql: Sql, prompts: PromptToLookAt[]): Promise<void> {
+  await sql`
+    insert into verdict_looks as l (prompt_id, signal_id)
+    select * from unnest(
+      ${prompts.map(({ id }) => String(id))}::text[]::bigint[],
+      ${prompts.map(({ newestSignal }) => String(newestSignal))}::text[]::bigint[]
+    )
+    on conflict (prompt_id) do update
+    set signal_id = excluded.signal_id
+    where l.signal_id < excluded.signal_id`
+}

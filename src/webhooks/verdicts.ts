@@ -1,0 +1,151 @@
+import type { Clock } from '../clock.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { whyUnavailable } from '../db/errors.ts'
+import { readRecentImpacts } from '../impact/read.ts'
+import type { Impact } from '../impact/schema.ts'
+import { describeChange } from '../impact/sentence.ts'
+import { randomBase62 } from '../lib/base62.ts'
+import { yieldFor } from '../lib/periodic.ts'
+import { readPrompts } from '../prompts/find.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
+import { emitEvent } from './events.ts'
+import {
+  holdLease,
+  insertDecided,
+  type PromptToLookAt,
+  recordLooks,
+  selectDecided,
+  selectPromptsToLookAt,
+  selectWatched,
+} from './store_verdicts.ts'
+
+type Services = { db: Db; clock: Clock; rollup: SignalRollup }
+type Options = { isStopping(): boolean; onFailure(error: unknown): void }
+
+/** How often new signals are looked for. */
+export const lookEveryMs = 15_000
+/** A replica that was killed is replaced after this time. */
+const [leaseSeconds, renewEveryMs] = [20, 5_000]
+/** Bounds how long a transaction holds the embedded engine's one connection. */
+const promptsPerTransaction = 10
+/** Which changes are watched: the live one, and the newest of the last days. */
+const [watchedDays, maxWatched] = [30, 25]
+const dayMs = 86_400_000
+
+/** A change of a prompt whose verdict is decided. */
+type Found = { prompt: PromptToLookAt; impact: Impact & { verdict: string } }
+
+/**
+ * Tells endpoints of decided verdicts. Runs on one replica at a time (lease), takes one step of each organisation in turn,
+ * and sleeps as long as each step took.
+ */
+export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping, onFailure }: Options) {
+  const holder = randomBase62(16)
+  let renewedAt = Number.NEGATIVE_INFINITY
+
+  async function keepsLease(): Promise<boolean> {
+    if (isStopping()) return false
+    if (performance.now() - renewedAt < renewEveryMs) return true
+    const isHeld = await holdLease(db.sql, holder, leaseSeconds)
+    renewedAt = isHeld ? performance.now() : Number.NEGATIVE_INFINITY
+    return isHeld
+  }
+
+  /** Goes through the prompts of an organisation, a few per step. */
+  async function* lookAtAll(organisationId: number) {
+    for await (const page of readPrompts(db, organisationId)) {
+      const ids = page.map(({ id }) => id)
+      const prompts = await selectPromptsToLookAt(db.sql, organisationId, ids)
+      yield
+      for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
+        yield await lookAt(organisationId, prompts.slice(start, start + promptsPerTransaction))
+      }
+    }
+  }
+
+  /** If the prompts cannot be looked at together, each is tried alone, so that one does not stop the others. */
+  async function lookAt(organisationId: number, prompts: PromptToLookAt[]): Promise<void> {
+    try {
+      const ids = prompts.map(({ id }) => id)
+      await rollup.catchUpEach(ids, performance.now())
+      const found = await db.transaction(
+        (sql) => findNew(sql, organisationId, prompts),
+        { tenant: holder },
+        'repeatable read',
+      )
+      if (found.length === 0) await recordLooks(db.sql, prompts)
+      else await db.transaction((sql) => tell(sql, organisationId, prompts, found), { tenant: organisationId })
+    } catch (error) {
+      if (whyUnavailable(error) === 'database') throw error
+      if (prompts.length === 1) onFailure(error)
+      else for (const prompt of prompts) await lookAt(organisationId, [prompt])
+    }
+  }
+
+  /** The decided verdicts that the watched changes of these prompts have not had before. */
+  async function findNew(sql: Sql, organisationId: number, prompts: PromptToLookAt[]): Promise<Found[]> {
+    const since = new Date(clock.now().getTime() - watchedDays * dayMs)
+    const ids = prompts.map(({ id }) => id)
+    const impacts = await readRecentImpacts(sql, organisationId, ids, since, maxWatched)
+    const found = prompts.flatMap((prompt) =>
+      (impacts.get(prompt.id) ?? []).flatMap((impact) => (isDecided(impact) ? { prompt, impact } : [])),
+    )
+    const known = await selectDecided(
+      sql,
+      found.map(({ impact }) => impact.change.id),
+    )
+    return found.filter(
+      ({ impact }) => !known.some((one) => one.entryId === impact.change.id && one.verdict === impact.verdict),
+    )
+  }
+
+  async function tell(sql: Sql, organisationId: number, prompts: PromptToLookAt[], found: Found[]): Promise<void> {
+    const now = clock.now()
+    for (const { prompt, impact } of found) {
+      const { change, verdict } = impact
+      const isFirst = await insertDecided(sql, { entryId: change.id, verdict }, now)
+      if (!isFirst || !isNews(prompt, impact)) continue
+      await emitEvent(sql, {
+        organisationId,
+        type: 'impact.decided',
+        once: `impact.decided ${change.id} ${verdict}`,
+        promptId: prompt.publicId,
+        data: { prompt: { id: prompt.publicId, name: prompt.name }, ...impact, sentence: describeChange(impact) },
+        now,
+      })
+    }
+    await recordLooks(sql, prompts)
+  }
+
+  /** One pass over the organisations. One that is done begins again if the others take long. */
+  return async function lookAtVerdicts(): Promise<void> {
+    const passes = new Map<number, { steps: AsyncGenerator<void>; startedAt: number; isDone: boolean }>()
+    for (;;) {
+      const organisations = await selectWatched(db.sql)
+      for (const id of organisations) {
+        const startedAt = performance.now()
+        const known = passes.get(id)
+        const isDue = !known || (known.isDone && startedAt - known.startedAt >= lookEveryMs)
+        const pass = isDue ? { steps: lookAtAll(id), startedAt, isDone: false } : known
+        passes.set(id, pass)
+        if (pass.isDone) continue
+        if (!(await keepsLease())) return
+        pass.isDone = (await pass.steps.next()).done === true
+        await yieldFor(startedAt)
+      }
+      if (organisations.every((id) => passes.get(id)?.isDone)) return
+    }
+  }
+}
+
+const isDecided = (impact: Impact): impact is Found['impact'] =>
+  impact.verdict !== null && impact.verdict !== 'undecided'
+
+/**
+ * A verdict at the first look at a prompt may be old: the organisation had no endpoint then. It is news if at least a tenth
+ * of the change's signals came since the endpoint was created.
+ */
+export const isNews = (
+  { signalsSince }: { signalsSince: number | null },
+  { signals }: Pick<Impact, 'signals'>,
+): boolean => signalsSince === null || signalsSince * 10 >= signals.total

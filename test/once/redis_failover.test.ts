@@ -1,0 +1,106 @@
+import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { openRedis, type Redis } from '../../src/db/redis.ts'
+import { monthOf } from '../../src/lib/months.ts'
+import { createGate } from '../../src/limit/gate.ts'
+import { eventually } from '../program.ts'
+import { startRedis, startRedisCluster, startRedisWithSentinel } from '../redis_servers.ts'
+import { withRedis } from '../services.ts'
+
+const month = monthOf(new Date('2026-11-15T12:00:00Z'))
+const commandTimeoutMs = 500
+/** The user that the documents tell operators to create. */
+const documentedUser = /^ACL SETUSER (.*)$/m
+  .exec(readFileSync('docs/operating.md', 'utf8'))?.[1]
+  ?.split(' ') as string[]
+const prefix = 'prompt-signals:'
+
+const addDocumentedUser = ({ url }: { url: string }) =>
+  withRedis(url, (on) => on.call('ACL', 'SETUSER', ...documentedUser))
+const withUser = (url: string) => url.replace('://', '://prompt-signals:PASSWORD@')
+
+function open(url: string) {
+  const events: string[] = []
+  const onAvailability = (isUp: boolean, reason: string) => events.push(isUp ? 'up' : `down: ${reason}`)
+  const redis = openRedis(url, prefix, { commandTimeoutMs, onAvailability })
+  const breaker: boolean[] = []
+  const gate = createGate(redis, { decided: () => {}, breakerChanged: (isOpen) => breaker.push(isOpen) })
+  return { redis, gate, events, breaker }
+}
+
+/** What the gate counts for an organisation whose count is set first. */
+async function countAfter({ gate }: ReturnType<typeof open>, organisationId: number): Promise<unknown> {
+  await gate.correct(organisationId, month, 7)
+  return gate.take(organisationId, month)
+}
+
+async function expectError(url: string, code: string, message: string, use: (redis: Redis) => unknown = () => {}) {
+  const { redis, events } = open(url)
+  await eventually(() => {
+    use(redis)
+    return redis.error
+  }, code)
+  expect(events.at(-1)).toContain(message)
+  await redis.disconnect()
+}
+
+test('a lost master of a cluster affects only its organisations, until a replica takes over', async () => {
+  const cluster = await startRedisCluster()
+  await Promise.all(cluster.servers.map(addDocumentedUser))
+  const opened = open(withUser(cluster.url))
+  const { redis, gate, breaker, events } = opened
+  await eventually(() => events, ['up'])
+  const nodeOf = (id: number) => redis.nodeOf(`signals:{${id}}:`)
+  const lostNode = new URL(cluster.first.url).host
+  const ids = Array.from({ length: 60 }, (_, index) => index + 1)
+  const [lost, kept] = [ids.filter((id) => nodeOf(id) === lostNode), ids.filter((id) => nodeOf(id) !== lostNode)]
+  expect(new Set(ids.map(nodeOf)).size).toBe(3)
+  for (const id of ids) expect(await countAfter(opened, id)).toBe(8)
+
+  const readAll = (on: Redis) => ids.map((id) => on.run('return 1', `{${id}}`).catch(() => {}))
+  await expectError(cluster.first.url, 'MOVED', 'MOVED', readAll)
+
+  await cluster.first.crash('SIGKILL')
+  const takeAll = (some: number[]) => Promise.all(some.map((id) => gate.take(id, month)))
+  await eventually(async () => new Set([...(await takeAll(lost)), breaker.at(-1)]), new Set(['unreachable', true]))
+  for (let round = 1; round <= 20; round += 1) {
+    expect(new Set(await takeAll(kept))).toEqual(new Set([8 + round]))
+    expect(new Set(await takeAll(lost))).toEqual(new Set(['unreachable']))
+  }
+  await eventually(() => [events.length, typeof redis.error], [2, 'string'])
+
+  await cluster.allowFailover()
+  const served = async () => [...new Set((await takeAll(lost)).map((count) => typeof count)), breaker, redis.error]
+  await eventually(served, ['number', [true, false], undefined], 30_000)
+  await redis.disconnect()
+  await cluster.stop()
+}, 60_000)
+
+test('behind sentinels the replica that they promote is used after the loss of the master', async () => {
+  const servers = await startRedisWithSentinel('hunter2')
+  const opened = open(servers.url)
+  const { redis, events } = opened
+  await eventually(() => events, ['up'])
+  expect(await countAfter(opened, 1)).toBe(8)
+  await servers.master.crash('SIGKILL')
+  await eventually(() => events.length, 2)
+  await eventually(() => countAfter(opened, 1), 8, 20_000)
+  await eventually(() => redis.error, undefined)
+  expect(events.join()).not.toContain('hunter2')
+  await redis.disconnect()
+  await servers.stop()
+}, 60_000)
+
+test('what the server rejects is the reason for which it is down', async () => {
+  const server = await startRedis()
+  const replica = await startRedis('--replicaof', `127.0.0.1 ${new URL(server.url).port}`)
+  await expectError(replica.url, 'READONLY', "You can't write against a read only replica")
+  const withoutOne = documentedUser.filter((word) => word !== '+incrby')
+  await withRedis(server.url, (on) => on.call('ACL', 'SETUSER', ...withoutOne))
+  await expectError(withUser(server.url), 'NOPERM', "can't run this command")
+  await addDocumentedUser(server)
+  const { redis, events } = open(withUser(server.url))
+  await eventually(() => [events, redis.error], [['up'], undefined])
+  await redis.disconnect()
+  await Promise.all([replica.stop(), server.stop()])
+}, 60_000)

@@ -1,0 +1,62 @@
+import { expect, test } from 'bun:test'
+import { exampleTitledEntry } from '../../src/history/schema.ts'
+import { type ReportedChange, readReport } from '../../src/impact/report.ts'
+import { markdownStyle, writeReport } from '../../src/impact/report_text.ts'
+import type { ImpactSource } from '../../src/impact/source.ts'
+
+const changeOf = (id: number, verdict: ReportedChange['verdict'], more = {}): ReportedChange => ({
+  prompt: { id: 'pmt_a', name: 'a' },
+  change: { id, ...exampleTitledEntry, action: 'pr_merged', created_at: `2026-11-0${id}T00:00:00.000Z`, ...more },
+  window: { from: '', until: null },
+  signals: { positive: 1, negative: 1, total: 2, by_commit: 0, by_time: 2 },
+  rate: { value: 0.5, low: 0.1, high: 0.9 },
+  difference: { value: 0.1, low: 0, high: 0.2 },
+  verdict,
+  signals_needed: null,
+  effective: null,
+})
+
+test('a report reads every page of the prompts that changed, and shows bad news first', async () => {
+  const changes = [changeOf(1, 'undecided'), changeOf(2, 'better'), changeOf(3, 'worse'), changeOf(4, 'better')]
+  const queries: string[] = []
+  const source: ImpactSource = {
+    async listPrompts(query) {
+      queries.push(`prompts ${query.get('cursor')}`)
+      const [latest, old] = [changeOf(5, null), changeOf(1, null, { created_at: '2026-10-01T00:00:00.000Z' })]
+      const named = (name: string, own: ReportedChange | null) => ({ prompt: { id: name, name }, latest: own })
+      return query.get('cursor')
+        ? { data: [named('b', latest), named('c', old), named('d', latest)], nextCursor: 'never' }
+        : { data: [named('a', latest)], nextCursor: 'next' }
+    },
+    async readImpact(prompt, query) {
+      const page = Number(query.get('page'))
+      queries.push(`${prompt} ${page}`)
+      return prompt === 'a'
+        ? {
+            prompt: { id: prompt, name: prompt },
+            totalCount: 101,
+            data: page === 1 ? changes.slice(1) : changes.slice(0, 1),
+          }
+        : { prompt: { id: prompt, name: prompt }, totalCount: 0, data: [] }
+    },
+    readCompare: () => Promise.reject(new Error('not needed')),
+  }
+  const all = { since: new Date('2026-11-01'), prompt: null, pullRequest: null, commit: null }
+  expect((await readReport(source, all)).map(({ change }) => change.id)).toEqual([3, 4, 2, 1])
+  expect(queries).toEqual(['prompts null', 'a 1', 'a 2', 'prompts next', 'b 1'])
+})
+
+test('no string of a client is Markdown, notifies anybody or forges a link', () => {
+  const hostile = '@ada <b>|*x*_[y](https://example.org)`\n# head'
+  const change = changeOf(1, 'better', { title: hostile, pr_url: 'https://example.com/>)<b>' })
+  const text = writeReport([{ ...change, prompt: { id: 'pmt_a', name: hostile } }], new Date(0), markdownStyle, '')
+  const escaped = '@\u200bada \\<b\\>\\|\\*x\\*\\_\\[y\\](https://example.org)\\` # head'
+  expect(text.split('\n').slice(2, 4)).toEqual([
+    `- ▲ **${escaped}**: Higher since [PR #7](<https://example.com/%3E)%3Cb%3E>): 40.0 → 50.0 % positive (+10.0 points, between +0.0 and +20.0).  `,
+    `  ${escaped}, by Ada Example · 2 signals`,
+  ])
+  const many = writeReport(Array(103).fill(change), new Date(0), markdownStyle, '')
+  expect(many).toContain('103 better')
+  expect(many.match(/^- /gm)?.length).toBe(100)
+  expect(many).toContain('And 3 more.')
+})

@@ -1,0 +1,128 @@
+import { expect, test } from 'bun:test'
+import { recordHistoryBatch } from '../../src/history/batch.ts'
+import { hashText } from '../../src/history/texts.ts'
+import { setStoreText } from '../../src/orgs/manage.ts'
+import { erasePrompt } from '../../src/prompts/erase.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { createHook, type Hook, paths } from '../github/hook.ts'
+import { push } from '../github/payloads.ts'
+import { eventually, rejectionOf } from '../program.ts'
+import { entry } from '../service.ts'
+import { countOf, fillEvery, startReplica } from '../signals/fixtures.ts'
+import { useService } from '../use.ts'
+
+const service = useService()
+
+/** A prompt with rows in every table that has rows of prompts, beside one with a text of the same content. */
+async function createFull(): Promise<Hook & { prompt: string; id: number }> {
+  const { db, clock } = service.services
+  const hook = await createHook(service)
+  const { tenant, prompts } = hook
+  await setStoreText(db, clock, tenant.org, true)
+  const { id, organisationId } = await requirePrompt(db.sql, prompts.greeting)
+  const record = (entries: object[], texts: string[] = []) =>
+    recordHistoryBatch(db, clock, organisationId, { entries, texts }, (one) => requirePrompt(db.sql, one))
+  const merge = { action: 'pr_merged', pr_number: 7, pr_url: 'https://example.com/7', covers: ['c0ffee0'] }
+  const texts = ['of both', 'of one']
+  const [ofBoth, ofOne] = texts.map((text) => ({ text_hash: hashText(text) }))
+  const named = entry()
+  await record(
+    [
+      { prompt_id: prompts.greeting, ...named, ...ofBoth },
+      { prompt_id: prompts.farewell, ...entry(), ...ofBoth },
+    ],
+    texts,
+  )
+  await record([{ prompt_id: prompts.greeting, ...entry(merge), ...ofOne }], texts)
+  for (const _ of [1, 2]) await record(Array.from({ length: 400 }, () => ({ prompt_id: prompts.greeting, ...entry() })))
+  await hook.send('push', push({ branch: 'topic', commits: [{ modified: [paths.greeting] }] }))
+  await fillEvery(service, prompts.greeting, '2026-10-01T00:00:00Z', 1_203)
+  const signal = { value: 'positive', metadata: { commit_sha: named.commit_sha } }
+  await service.post(`/prompts/${prompts.greeting}/signals`, tenant.key, signal, { 'idempotency-key': 'a' })
+  await db.sql`select roll_up_signals(${id}, 10000)`
+  return { ...hook, prompt: prompts.greeting, id }
+}
+
+const erase = async (prompt: string, onProgress?: (erased: number) => void) => {
+  const { db, clock } = service.services
+  await erasePrompt(db, clock, await requirePrompt(db.sql, prompt), onProgress)
+}
+
+/** The tables that have rows of a prompt. */
+async function tablesWith(promptId: number): Promise<string[]> {
+  const { sql } = service.services.db
+  const tables = await sql<{ name: string }>`
+    select c.table_name as name from information_schema.columns c join information_schema.tables t using (table_name)
+    where c.column_name = 'prompt_id' and c.table_schema = 'public' and t.table_type = 'BASE TABLE' order by 1`
+  const found = tables.map(async ({ name }) => {
+    const rows = await sql.dynamic(`select 1 from ${name} where prompt_id = $1::bigint limit 1`, [String(promptId)])
+    return rows.length > 0 ? [name] : []
+  })
+  return (await Promise.all(found)).flat()
+}
+
+const textsOf = async ({ org }: { org: string }) =>
+  service.services.db.sql<{ text: string }>`
+    select t.text from prompt_texts t join organisations o on o.id = t.organisation_id where o.public_id = ${org}`
+
+test('an erased prompt leaves no row, but the month’s usage, the audit entry and what others have', async () => {
+  const { prompt, id, tenant, prompts } = await createFull()
+  const { key } = await service.createKey(tenant, ['keys:read', 'prompts:read'])
+  expect(await tablesWith(id)).toEqual([
+    ...['github_affected_prompts', 'history_entries', 'history_ranks', 'idempotency_keys', 'merged_commits'],
+    ...['signal_commit_counts', 'signal_counts', 'signal_watermarks', 'signals'],
+  ])
+  const steps: number[] = []
+  await erase(prompt, (erased) => steps.push(erased))
+  expect([steps.length > 1, steps.at(-1)]).toEqual([true, 1_204])
+  expect(await tablesWith(id)).toEqual([])
+  expect(await countOf(service, tenant)).toEqual({ rows: 0, used: 1 })
+  expect(await textsOf(tenant)).toEqual([{ text: 'of both' }])
+  expect((await service.getHistory(prompts.farewell, tenant.key)).body.data).toHaveLength(1)
+  const { body } = await service.get('/audit?limit=1', key)
+  expect(body.data[0]).toMatchObject({
+    ...{ actor: 'cli', action: 'prompt.erased', subject: prompt, details: { name: 'greeting' } },
+  })
+  const listed = (await service.get('/prompts?archived=all', key)).body.data
+  expect(listed.map((one: { id: string }) => one.id)).not.toContain(prompt)
+})
+
+test('an erasure that was interrupted is ended by another one', async () => {
+  const { prompt, id } = await createFull()
+  const interrupt = () => {
+    throw new Error('interrupted')
+  }
+  expect(await rejectionOf(erase(prompt, interrupt))).toBe('interrupted')
+  expect(await tablesWith(id)).toContain('signals')
+  await erase(prompt)
+  expect(await tablesWith(id)).toEqual([])
+})
+
+test('replicas that know a prompt record nothing once it is erased, and soon forget it', async () => {
+  const { prompt, id, tenant, prompts } = await createFull()
+  const replica = await startReplica(service)
+  const write = async () => {
+    const signal = { value: 'negative' }
+    const answers = await Promise.all([
+      ...[service, replica].map(({ post }) => post(`/prompts/${prompt}/signals`, tenant.key, signal)),
+      ...[service, replica].map(({ post }) =>
+        post(`/prompts/${prompt}/signals/batch`, tenant.key, { signals: [signal] }),
+      ),
+      service.post(`/prompts/${prompt}/history`, tenant.key, entry()),
+    ])
+    return answers.map(({ status, body }) => body.data?.[0]?.status ?? status)
+  }
+  expect(new Set(await write())).toEqual(new Set([201]))
+  let isErased = false
+  const erasing = erase(prompt).finally(() => {
+    isErased = true
+  })
+  while (!isErased) await write()
+  await erasing
+  expect(new Set(await write())).toEqual(new Set([404]))
+  expect(await tablesWith(id)).toEqual([])
+  const get = () => replica.get(`/prompts/${prompt}/signals`, tenant.key)
+  await eventually(async () => (await get()).status, 404)
+  expect((await replica.postSignal(prompts.farewell, tenant.key)).status).toBe(201)
+  await replica.stop()
+})

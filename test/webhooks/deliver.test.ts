@@ -1,0 +1,264 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { Webhook } from 'standardwebhooks'
+import { scopes } from '../../src/http/caller.ts'
+import { requireOrganisation } from '../../src/orgs/manage.ts'
+import { emitEvent } from '../../src/webhooks/events.ts'
+import { claimDeliveries } from '../../src/webhooks/store_deliveries.ts'
+import { eventually, type Row } from '../program.ts'
+import { entry, type Tenant } from '../service.ts'
+import { useNewTenant, useOwnService } from '../use.ts'
+import { hang, type Received, useReceiver } from './receiver.ts'
+
+const service = useOwnService({ limits: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } })
+const tenant = useNewTenant(service)
+const receiver = useReceiver()
+const path = '/webhooks/endpoints'
+
+beforeEach(() => {
+  service.clock.reset()
+  receiver.received.length = 0
+  receiver.answer = () => new Response(null, { status: 204 })
+})
+
+const adminOf = async (of: Tenant) => (await service.createKey(of, [...scopes])).key
+
+async function createEndpoint(more: object = {}, of: Tenant = tenant): Promise<Row> {
+  const { status, body } = await service.post(path, await adminOf(of), { url: receiver.url, ...more })
+  expect(status).toBe(201)
+  return body.data
+}
+
+const record = (more: object = {}, { prompt, key }: Tenant = tenant) =>
+  service.post(`/prompts/${prompt}/history`, key, entry(more))
+
+let pings = 0
+
+/** An event whose deliveries are due immediately. */
+async function emit(of: Tenant = tenant): Promise<void> {
+  const { db, clock } = service.services
+  const { id: organisationId } = await requireOrganisation(db, of.org)
+  await emitEvent(db.sql, { organisationId, type: 'ping', once: `ping ${pings++}`, data: {}, now: clock.now() })
+}
+
+const deliveriesOf = async (id: string, of: Tenant = tenant): Promise<Row[]> =>
+  (await service.get(`${path}/${id}/deliveries`, await adminOf(of))).body.data
+
+const statesOf = async (id: string) => (await deliveriesOf(id)).map(({ status, attempts }) => [status, attempts])
+
+const later = (ms: number) => service.clock.set(new Date(service.clock.now().getTime() + ms).toISOString())
+
+test('a change that goes live is sent once, signed with both secrets during a rotation', async () => {
+  const { id, secret } = await createEndpoint()
+  const { body: rotated } = await service.post(`${path}/${id}/rotate`, await adminOf(tenant), {})
+  const given = entry({ title: 'Greet by first name' })
+  const first = await service.post(`/prompts/${tenant.prompt}/history`, tenant.key, given)
+  await service.post(`/prompts/${tenant.prompt}/history`, tenant.key, given)
+  await eventually(() => statesOf(id), [['delivered', 1]])
+  const [{ headers, body }] = receiver.received as [Received]
+  for (const each of [secret, rotated.data.secret]) {
+    expect(new Webhook(each).verify(body, headers)).toEqual({
+      type: 'change.live',
+      timestamp: expect.stringMatching(/Z$/),
+      data: { prompt: { id: tenant.prompt, name: 'test' }, change: first.body.data },
+    })
+  }
+  expect(headers).toMatchObject({ 'content-type': 'application/json', 'user-agent': expect.stringMatching(/^prompt-/) })
+  const [delivery] = await deliveriesOf(id)
+  expect(delivery).toMatchObject({ id: headers['webhook-id'], response_code: 204, next_attempt_at: null })
+  expect(receiver.received).toHaveLength(1)
+})
+
+test('the old secret signs no longer after the overlap', async () => {
+  const { id, secret } = await createEndpoint()
+  await service.post(`${path}/${id}/rotate`, await adminOf(tenant), { overlap_seconds: 0 })
+  await emit()
+  await eventually(() => statesOf(id), [['delivered', 1]])
+  const [{ headers, body }] = receiver.received as [Received]
+  expect(headers['webhook-signature']?.split(' ')).toHaveLength(1)
+  expect(() => new Webhook(secret).verify(body, headers)).toThrow('No matching signature')
+})
+
+test('a body is below 20 kB, however long the fields of a change are', async () => {
+  const { id } = await createEndpoint()
+  const wide = (length: number) => '漢'.repeat(length)
+  const pr = { action: 'pr_merged', pr_number: 7, pr_url: `https://${wide(1_992)}` }
+  const names = { branch_name: wide(255), title: wide(200), user: { name: wide(200), email: wide(320) } }
+  expect((await record({ ...pr, ...names, commit_sha: wide(100) })).status).toBe(201)
+  await eventually(() => statesOf(id), [['delivered', 1]])
+  expect(Buffer.byteLength(receiver.received[0]?.body as string)).toBeLessThan(20_000)
+})
+
+test('only the newest change is told, not what is older than a day, on another branch, or no change', async () => {
+  const { id } = await createEndpoint({ events: ['change.live'] })
+  const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString()
+  await record({ created_at: ago(25), commit_sha: 'a' })
+  await record({ created_at: ago(2), commit_sha: 'b' })
+  await record({ created_at: ago(3), commit_sha: 'c' })
+  await record({ created_at: ago(1), commit_sha: 'b', branch_name: 'again' })
+  await record({ action: 'pr_opened', pr_number: 1, pr_url: 'https://example.com/1' })
+  const entries = [4, 0.5, 0.6].map((hours) => {
+    return { prompt_id: tenant.prompt, ...entry({ created_at: ago(hours), commit_sha: `d${hours}` }) }
+  })
+  await service.patch(`/prompts/${tenant.prompt}`, await adminOf(tenant), { live_branch: 'main' })
+  await record({ created_at: ago(0.7), branch_name: 'preview' })
+  const dryRun = await service.post('/history/batch', await adminOf(tenant), { entries, dry_run: true })
+  const batch = await service.post('/history/batch', await adminOf(tenant), { entries })
+  expect([dryRun.status, batch.status]).toEqual([200, 200])
+  await eventually(() => statesOf(id), [...Array(2)].fill(['delivered', 1]))
+  const told = receiver.received.map(({ body }) => JSON.parse(body).data.change.commit_sha)
+  expect(told).toEqual(['b', 'd0.5'])
+})
+
+test('an endpoint gets the events and prompts that it chose, and nothing while it is disabled', async () => {
+  const other = (await service.post('/prompts', await adminOf(tenant), { name: 'Other' })).body.data.id
+  const chosen = [
+    { prompts: [tenant.prompt] },
+    { events: ['impact.decided'] },
+    { prompts: [other] },
+    { enabled: false },
+  ]
+  const ids = await Promise.all(chosen.map(async (one) => (await createEndpoint(one)).id))
+  const elsewhere = await service.createTenant()
+  ids.push((await createEndpoint({}, elsewhere)).id)
+  await record()
+  await eventually(() => statesOf(ids[0]), [['delivered', 1]])
+  const { sql } = service.services.db
+  const rows = await sql`
+    select from webhook_deliveries d join webhook_endpoints e on e.id = d.endpoint_id
+    where e.public_id = any (${ids}::text[])`
+  expect(rows).toHaveLength(1)
+})
+
+test('a failed attempt is made again by its schedule, with the same id and another signature', async () => {
+  service.clock.set('2026-11-14T12:00:00.000Z')
+  const { id, secret } = await createEndpoint()
+  receiver.answer = () => new Response('try later', { status: 503, headers: { 'retry-after': '8' } })
+  await emit()
+  await eventually(() => statesOf(id), [['pending', 1]])
+  const [failed] = await deliveriesOf(id)
+  expect(failed).toMatchObject({ response_code: 503, response_text: 'try later' })
+  expect(failed?.next_attempt_at).toBe('2026-11-14T12:00:08.000Z')
+  const { body: shown } = await service.get(`${path}/${id}`, await adminOf(tenant))
+  expect(shown.data.failing_since).toBe('2026-11-14T12:00:00.000Z')
+  later(7_999)
+  receiver.answer = () => Response.redirect('http://169.254.169.254/')
+  await emit()
+  await eventually(
+    () => statesOf(id),
+    [
+      ['pending', 1],
+      ['pending', 1],
+    ],
+  )
+  later(1)
+  await eventually(async () => (await statesOf(id))[1], ['pending', 2])
+  receiver.answer = () => new Response(null, { status: 200 })
+  later(400_000)
+  await eventually(
+    () => statesOf(id),
+    [
+      ['delivered', 2],
+      ['delivered', 3],
+    ],
+  )
+  const attempts = receiver.received.filter((one) => one.id === failed?.id)
+  expect(attempts).toHaveLength(3)
+  expect(new Set(attempts.map(({ headers }) => headers['webhook-signature'])).size).toBe(3)
+  expect(attempts.map(({ headers }) => Number(headers['webhook-timestamp']) - 1_794_657_600)).toEqual([0, 8, 408])
+  expect(secret).toStartWith('whsec_')
+  expect((await service.get(`${path}/${id}`, await adminOf(tenant))).body.data.failing_since).toBeNull()
+})
+
+test.each([
+  ['gone', 410, 0, 0, 'failed'],
+  ['failing', 500, 5, 1, 'pending'],
+] as const)(
+  'an endpoint is disabled as %s, with an audit entry, and counted',
+  async (reason, code, days, made, status) => {
+    const { id } = await createEndpoint()
+    const { db, metrics } = service.services
+    receiver.answer = () => new Response(null, { status: code })
+    await db.sql`
+    update webhook_endpoints set failing_since = now() - make_interval(days => ${days}) where public_id = ${id}`
+    await emit()
+    if (made > 0) await eventually(() => statesOf(id), [['pending', made]])
+    await db.sql`update webhook_deliveries set next_attempt_at = now() where status = 'pending'`
+    await eventually(() => statesOf(id), [[status, made + 1]])
+    const admin = await adminOf(tenant)
+    const { body } = await service.get(`${path}/${id}`, admin)
+    expect(body.data).toMatchObject({ enabled: false, disabled_reason: reason })
+    const audit = await service.get('/audit', admin)
+    expect(audit.body.data.filter(({ subject }: Row) => subject === id)).toMatchObject([
+      { actor: 'delivery', action: 'endpoint.disabled', details: { reason } },
+      { action: 'endpoint.created' },
+    ])
+    await emit()
+    expect(await statesOf(id)).toEqual([[status, made + 1]])
+    await eventually(async () => /webhook_endpoints_disabled [1-9]/.test(await metrics.text()), true)
+  },
+)
+
+test('one that hangs delays neither other endpoints of the organisation nor other organisations', async () => {
+  receiver.answer = (path) => (path === '/slow' ? hang() : new Response(null, { status: 204 }))
+  const slow = await createEndpoint({ url: `${receiver.url}/slow` })
+  const { id: rowId } = (
+    await service.services.db.sql<{ id: number }>`
+    select id from webhook_endpoints where public_id = ${slow.id}`
+  )[0] as { id: number }
+  await emit()
+  await service.services.db.sql`
+    with made as (
+      insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
+      select 'msg_' || n || ${slow.id}, e.organisation_id, 'ping', 'many ' || n, '{}', now() - interval '1 hour'
+      from webhook_endpoints e, generate_series(1, 2000) n
+      where e.id = ${rowId}
+      returning id
+    )
+    insert into webhook_deliveries (endpoint_id, event_id, next_attempt_at)
+    select ${rowId}, id, now() - interval '1 hour' from made`
+  await eventually(() => receiver.received.length, 1)
+  const elsewhere = await service.createTenant()
+  const fast = await createEndpoint()
+  const theirs = await createEndpoint({}, elsewhere)
+  for (let n = 0; n < 5; n++) await Promise.all([record(), record({}, elsewhere)])
+  await eventually(() => statesOf(fast.id), [...Array(5)].fill(['delivered', 1]))
+  await eventually(
+    async () => (await deliveriesOf(theirs.id, elsewhere)).map(({ status }) => status),
+    [...Array(5)].fill('delivered'),
+  )
+  // One at a time is in flight.
+  expect(receiver.received.filter(({ path }) => path === '/slow')).toHaveLength(1)
+  await service.delete(`${path}/${slow.id}`, await adminOf(tenant))
+})
+
+test('a delivery of a replica that was lost is taken up after 30 seconds', async () => {
+  service.clock.set('2026-11-14T12:00:00.000Z')
+  const { id } = await createEndpoint()
+  const { db, clock } = service.services
+  await db.sql`update webhook_endpoints set claimed_until = '2026-11-14T12:00:30Z' where public_id = ${id}`
+  await emit()
+  later(29_999)
+  // Another endpoint is served meanwhile, so the delivery was looked for.
+  const other = await createEndpoint()
+  await emit()
+  await eventually(() => statesOf(other.id), [['delivered', 1]])
+  expect(await claimDeliveries(db.sql, clock.now(), clock.now(), 100)).toEqual([])
+  later(1)
+  await eventually(() => statesOf(id), [...Array(2)].fill(['delivered', 1]))
+})
+
+test('a chat gets a message a second, which says what happened', async () => {
+  const { id } = await createEndpoint({ kind: 'slack' })
+  await record({ title: 'Greet by first name' })
+  await emit()
+  await emit()
+  await eventually(() => statesOf(id), [...Array(3)].fill(['delivered', 1]))
+  const [first, second, third] = receiver.received as [Received, Received, Received]
+  expect(JSON.parse(first.body)).toEqual({
+    text: expect.stringContaining('Greet by first name'),
+    blocks: expect.any(Array),
+  })
+  expect(first.headers['webhook-signature']).toBeUndefined()
+  expect(second.at - first.at).toBeGreaterThanOrEqual(990)
+  expect(third.at - second.at).toBeGreaterThanOrEqual(990)
+})

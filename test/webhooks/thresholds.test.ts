@@ -1,0 +1,49 @@
+import { expect, test } from 'bun:test'
+import { setPlan } from '../../src/orgs/manage.ts'
+import { tellThresholds } from '../../src/webhooks/thresholds.ts'
+import { useService } from '../use.ts'
+
+const service = useService()
+
+test('an organisation is told of each threshold once a month, on any number of replicas', async () => {
+  const { db } = service.services
+  service.clock.set('2026-11-15T12:00:00Z')
+  const { org, prompt, key } = await service.createTenant(10)
+  await db.sql`
+    insert into webhook_endpoints (public_id, organisation_id, kind, url, secret, created_at)
+    select 'whe_' || o.id, o.id, 'webhook', 'https://example.com', 'whsec_x', now()
+    from organisations o
+    where o.public_id = ${org}`
+  const told: unknown[] = []
+  const look = async () => {
+    await Promise.all([tellThresholds(db, service.clock), tellThresholds(db, service.clock)])
+    // Events are pruned while the month goes on.
+    const rows = await db.sql<{ data: unknown }>`
+      delete from webhook_events v using organisations o
+      where o.id = v.organisation_id and o.public_id = ${org}
+      returning v.data`
+    told.push(...rows.map(({ data }) => data))
+  }
+  const send = async (signals: number) => {
+    for (let number = 0; number < signals; number += 1) await service.postSignal(prompt, key)
+    await look()
+  }
+  const limit = (monthlyLimit: number) => setPlan(db, service.clock, org, 'free', monthlyLimit)
+  const common = { organisation: { id: org, name: 'Test' }, month: '2026-11' }
+  await send(7)
+  expect(told.splice(0)).toEqual([])
+  await send(1)
+  expect(told.splice(0)).toEqual([{ ...common, threshold: 80, used: 8, limit: 10 }])
+  await limit(20)
+  await send(9)
+  expect(told.splice(0)).toEqual([])
+  await send(5)
+  expect(told.splice(0)).toEqual([{ ...common, threshold: 100, used: 20, limit: 20 }])
+  await limit(0)
+  service.clock.set('2026-12-01T00:00:00Z')
+  await look()
+  expect(told.splice(0)).toEqual([])
+  await limit(1)
+  await send(1)
+  expect(told.map((one) => (one as { threshold: number }).threshold).sort()).toEqual([100, 80])
+})

@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readConfig } from '../../src/config.ts'
+import type { Db } from '../../src/db/client.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { recordEntry } from '../../src/history/record.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { createPrompt } from '../../src/prompts/manage.ts'
+import { createSignalRollup } from '../../src/stats/rollup.ts'
+import { createVerdictWatch } from '../../src/webhooks/verdicts.ts'
+import { addSignals, deployed, merged, type Sent } from '../impact/history.ts'
+import { createTestClock, type TestService } from '../service.ts'
+import { insertTenant } from '../tenant.ts'
+import { useDatabase } from '../use.ts'
+
+const database = useDatabase()
+const clock = createTestClock()
+let db: Db
+
+beforeAll(async () => {
+  db = await openDatabase(readConfig({}, database.settings), {
+    queryTimeoutMs: 4_500,
+    maxConnections: 4,
+    whenInUse: 'fail',
+  })
+  clock.set('2026-11-15T12:00:00Z')
+})
+afterAll(() => db.close())
+
+const failures: unknown[] = []
+const watch = (rollup = createSignalRollup(db)) =>
+  createVerdictWatch({ db, clock, rollup }, { isStopping: () => false, onFailure: (error) => failures.push(error) })
+
+/** Looks as a replica does that takes over from the one before. */
+async function look(rollup?: ReturnType<typeof createSignalRollup>): Promise<void> {
+  await db.sql`delete from verdict_lease`
+  await watch(rollup)()
+}
+
+const [before, after] = ['a'.repeat(40), 'b'.repeat(40)]
+
+/** A prompt with two changes. */
+async function addPrompt(org: string, name = 'greeting', live = '2026-11-14T09:00:00Z'): Promise<string> {
+  const { id } = await createPrompt(db, clock, { org, name, id: null })
+  const prompt = await requirePrompt(db.sql, id)
+  await recordEntry(db, clock, prompt, deployed(before, '2026-09-01T09:00:00Z'))
+  await recordEntry(db, clock, prompt, merged(after, live, 7))
+  return id
+}
+
+const send = (prompt: string, commit: string, positive: number, negative: number) => {
+  const signal = (value: Sent['value']) => ({ value, commit, at: '2026-11-14T10:00:00Z' })
+  const signals = [...Array(positive).fill(signal('positive')), ...Array(negative).fill(signal('negative'))]
+  return addSignals({ services: { db } } as TestService, prompt, signals)
+}
+
+const addEndpoint = (org: string, { events = null as string[] | null, prompts = null as string[] | null } = {}) =>
+  db.sql`
+    insert into webhook_endpoints (public_id, organisation_id, kind, url, events, prompts, secret, created_at)
+    select 'whe_' || gen_random_uuid(), o.id, 'webhook', 'https://example.com', ${events}::text[], ${prompts}::text[],
+      'whsec_x', now()
+    from organisations o
+    where o.public_id = ${org}`
+
+const createOrg = async () => (await insertTenant(db, clock)).org
+
+/** The prompt and verdict of each event of these organisations, oldest first. */
+async function readTold(...orgs: string[]): Promise<string[]> {
+  const rows = await db.sql<{ told: string }>`
+    select concat_ws(' ', v.data -> 'prompt' ->> 'name', v.data ->> 'verdict') as told
+    from webhook_events v
+    join organisations o on o.id = v.organisation_id
+    where o.public_id = any(${orgs}::text[]) and v.type = 'impact.decided'
+    order by v.id`
+  return rows.map(({ told }) => told)
+}
+
+test('a decided verdict is told once, a flip is told, and one that becomes undecided is not', async () => {
+  const org = await createOrg()
+  await addEndpoint(org)
+  const prompt = await addPrompt(org)
+  await send(prompt, before, 40, 60)
+  await send(prompt, after, 5, 5)
+  await look()
+  expect(await readTold(org)).toEqual([])
+  await send(prompt, after, 90, 10)
+  await look()
+  expect(await readTold(org)).toEqual(['greeting better'])
+  const [event] = await db.sql<{ data: object }>`
+    select v.data from webhook_events v join organisations o on o.id = v.organisation_id where o.public_id = ${org}`
+  expect(event?.data).toMatchObject({
+    prompt: { id: prompt, name: 'greeting' },
+    change: { commit_sha: after, pr_number: 7 },
+    verdict: 'better',
+    sentence: 'Higher since PR #7: 40.0 → 86.4 % positive (+46.4 points, between +20.8 and +68.1).',
+  })
+  await send(prompt, after, 0, 100)
+  await look()
+  await send(prompt, after, 200, 0)
+  await look()
+  expect(await readTold(org)).toEqual(['greeting better'])
+  await send(prompt, after, 0, 3_000)
+  await look()
+  await send(prompt, after, 3_000, 0)
+  await look()
+  expect(await readTold(org)).toEqual(['greeting better', 'greeting worse'])
+})
+
+test('only prompts with new signals are looked at, and only those that an endpoint wants', async () => {
+  const [org, other, unwatched] = [await createOrg(), await createOrg(), await createOrg()]
+  const [wanted, unwanted] = [await addPrompt(org, 'wanted'), await addPrompt(org, 'unwanted')]
+  await addEndpoint(org, { prompts: [wanted] })
+  await addEndpoint(other, { events: ['change.live', 'usage.threshold'] })
+  const prompts = [wanted, unwanted, await addPrompt(other), await addPrompt(unwatched)]
+  for (const prompt of prompts) {
+    await send(prompt, before, 40, 60)
+    await send(prompt, after, 90, 10)
+  }
+  await look()
+  await db.sql`delete from decided_verdicts`
+  await db.sql`delete from webhook_events where data -> 'prompt' ->> 'id' <> ${wanted}`
+  await look()
+  expect(await Promise.all([org, other, unwatched].map((one) => readTold(one)))).toEqual([['wanted better'], [], []])
+  const looks = await db.sql<{ prompt: string }>`
+    select p.public_id as prompt from verdict_looks l join prompts p on p.id = l.prompt_id
+    where p.public_id = any(${prompts}::text[])`
+  expect(looks).toEqual([{ prompt: wanted }])
+})
+
+test('an endpoint is not told of verdicts that were known before it was created', async () => {
+  const org = await createOrg()
+  const [old, flipped] = [await addPrompt(org, 'old'), await addPrompt(org, 'flipped')]
+  for (const prompt of [old, flipped]) {
+    await send(prompt, before, 400, 600)
+    await send(prompt, after, 900, 100)
+  }
+  await addEndpoint(org)
+  const fresh = await addPrompt(org, 'fresh', '2026-10-01T09:00:00Z')
+  await send(fresh, before, 40, 60)
+  await send(fresh, after, 90, 10)
+  // What comes between the endpoint and the first look does not make the old verdict news.
+  await send(old, after, 10, 0)
+  await look()
+  expect(await readTold(org)).toEqual(['fresh better'])
+  await send(old, after, 10, 0)
+  await send(flipped, after, 0, 3_000)
+  await look()
+  expect(await readTold(org)).toEqual(['fresh better', 'flipped worse'])
+})
+
+test('organisations take turns, and a prompt that cannot be read stops no other', async () => {
+  const [large, small] = [await createOrg(), await createOrg()]
+  const prompts: string[] = []
+  for (const org of [large, small]) await addEndpoint(org)
+  for (let number = 0; number < 25; number += 1) prompts.push(await addPrompt(large, `p${number}`))
+  prompts.push(await addPrompt(small, 'only'))
+  for (const prompt of prompts) {
+    await send(prompt, before, 40, 60)
+    await send(prompt, after, 90, 10)
+  }
+  const broken = await requirePrompt(db.sql, prompts[3] as string)
+  const rollup = createSignalRollup(db)
+  const catchUpEach = async (ids: number[]) => {
+    if (ids.includes(broken.id)) throw new Error('broken')
+  }
+  await look({ ...rollup, catchUpEach })
+  expect(failures.splice(0)).toEqual([new Error('broken')])
+  const told = await readTold(large, small)
+  expect(told.length).toBe(25)
+  // After the first ten prompts of the other organisation, one of which is broken.
+  expect(told.indexOf('only better')).toBe(9)
+  await look()
+  expect((await readTold(large)).length).toBe(25)
+})
+
+test('one replica looks at a time, until its lease ends', async () => {
+  const org = await createOrg()
+  await addEndpoint(org)
+  await look()
+  const prompt = await addPrompt(org)
+  await send(prompt, before, 40, 60)
+  await send(prompt, after, 90, 10)
+  const replica = watch()
+  await replica()
+  expect(await readTold(org)).toEqual([])
+  await db.sql`update verdict_lease set ends_at = now() - interval '1 millisecond'`
+  await Promise.all([replica(), watch()()])
+  expect(await readTold(org)).toEqual(['greeting better'])
+})
