@@ -37,11 +37,20 @@ test('finding a count costs the same however many of its versions cannot be remo
   const read = `usages_of('{${organisationId}}', '{${month.name}-01}')`
   // Versions made by a transaction stay until it ends, like those made while a snapshot is held.
   const blocks = await db.transaction(async (sql) => {
-    const write = `call write_signals(
+    const write = (result: string) => `call write_signals(
       '{${organisationId}}', '{${month.name}-01}', '{${id}}', '{${organisationId}}', '{${tenant.prompt}}', '{1}', '{1}',
-      '{true}', null, '{0}', null, null, null, null, null, false, 1, null
+      '{true}', null, '{0}', null, null, null, null, null, false, 1, ${result}
     )`
-    for (let n = 0; n < 200; n += 1) await sql.dynamic(write)
+    await sql.script(`
+      do $$
+      declare
+        result json;
+      begin
+        for n in 1 .. 200 loop
+          ${write('result')};
+        end loop;
+      end
+      $$`)
     // The plan for a small table is kept.
     await sql.dynamic('analyze signal_usage')
     await sql.dynamic(`prepare read_usage as select * from ${read}`)
@@ -58,7 +67,7 @@ test('finding a count costs the same however many of its versions cannot be remo
         set local enable_seqscan = on;
       end
       $$`)
-    await sql.dynamic(write)
+    await sql.dynamic(write('null'))
     await analyzeGrownTables({ ...db, sql })
     await sql.dynamic('execute read_usage')
     const [plan] = await sql.dynamic('explain (analyze, buffers, format json) execute read_usage')
