@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { cutSteps } from '../lib/steps.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { markFilesSeen } from '../prompts/link.ts'
-import { expectedInstant, type Outcome, parseEntry, recordEntries } from './record.ts'
+import { type FileSeen, markFilesSeen } from '../prompts/link.ts'
+import { expectedInstant, type Outcome, type PromptEntry, parseEntry, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
 import { recordTexts, requireTexts } from './texts.ts'
 
@@ -18,8 +19,9 @@ export type BatchResult = { outcomes: Outcome[]; missing_texts?: string[] }
 class DryRun extends Error {}
 
 /**
- * Records what was read in a repository, all or nothing, and says what became of each entry. `findPrompt` rejects for a
- * prompt of another organisation. At `deadline` the client gets an error, and nothing is recorded.
+ * Records what was read in a repository, and says what became of each entry: all or nothing or, on the embedded engine, in
+ * short steps. `findPrompt` rejects for a prompt of another organisation. At `deadline` the client gets an error, and
+ * nothing further is recorded.
  */
 export async function recordHistoryBatch(
   db: Db,
@@ -39,37 +41,55 @@ export async function recordHistoryBatch(
   const texts = requireTexts(givenTexts)
   const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
-  const refs = entries.flatMap(({ prompt_id, commit_sha, text_hash }) =>
-    text_hash === undefined ? [] : { prompt_id: prompts.get(prompt_id) as number, commit_sha, text_hash },
-  )
-  const toRecord = entries.map(({ prompt_id, covers = [], text_hash: _, ...entry }, index) => {
+  const toRecord = entries.map(({ prompt_id, covers = [], text_hash, ...entry }, index) => {
     requireValid(entry, clock, index)
-    return { prompt: prompts.get(prompt_id) as number, entry, covers }
+    return { prompt: prompts.get(prompt_id) as number, entry, covers, text_hash }
   })
   const seen = files.map(({ prompt_id, state, seen_at }, index) => {
     // With the time of a clock that is ahead, later reports would be ignored as outdated.
     const at = earlierOf(parseSeenAt(seen_at, index), clock.now())
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
-  const result: BatchResult = { outcomes: [] }
-  const record = db.transaction(
-    async (sql) => {
-      result.outcomes = await recordEntries(sql, clock, toRecord, 'git', {
-        otherPrompts: [...prompts.values()],
-        publicIds: [...prompts.keys()],
-        liveBranch,
-      })
-      await markFilesSeen(sql, seen)
-      if (refs.length > 0) result.missing_texts = await recordTexts(sql, organisationId, refs, texts)
-      if (isDryRun) throw new DryRun()
-    },
-    { tenant: organisationId, deadline },
-  )
-  await record.catch((error) => {
-    if (!(error instanceof DryRun)) throw error
-  })
-  return result
+  const isInSteps = db.isEmbedded && !isDryRun
+  const steps = isInSteps ? cutBatch(toRecord, seen) : [{ entries: toRecord, files: seen }]
+  const hasTexts = toRecord.some(({ text_hash }) => text_hash !== undefined)
+  const missing = new Set<string>()
+  const outcomes: Outcome[] = []
+  for (const step of steps) {
+    const record = db.transaction(
+      async (sql) => {
+        const otherPrompts = step.files.map(({ promptId }) => promptId)
+        const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch }
+        outcomes.push(...(await recordEntries(sql, clock, step.entries, 'git', options)))
+        await markFilesSeen(sql, step.files)
+        const refs = hasTexts ? step.entries.flatMap(toTextRef) : []
+        // Also without any in this step: an organisation that stores no texts must learn it before anything is recorded.
+        if (hasTexts) for (const hash of await recordTexts(sql, organisationId, refs, texts)) missing.add(hash)
+        if (isDryRun) throw new DryRun()
+      },
+      // One at a time: on the embedded engine everybody waits for each of them.
+      { tenant: organisationId, key: `history of ${organisationId}`, deadline },
+    )
+    await record.catch((error) => {
+      if (!(error instanceof DryRun)) throw error
+    })
+  }
+  return { outcomes, ...(hasTexts ? { missing_texts: [...missing] } : {}) }
 }
+
+type EntryOfBatch = PromptEntry & { covers: string[]; text_hash: string | undefined }
+type Step = { entries: EntryOfBatch[]; files: FileSeen[] }
+
+/** The embedded engine does nothing else during a step, so each is short. */
+const maxStepCommits = 100
+
+const cutBatch = (entries: EntryOfBatch[], files: FileSeen[]): Step[] => [
+  ...cutSteps(entries, ({ covers }) => 1 + covers.length, maxStepCommits).map((step) => ({ entries: step, files: [] })),
+  ...(files.length > 0 ? [{ entries: [], files }] : []),
+]
+
+const toTextRef = ({ prompt, entry: { commit_sha }, text_hash }: EntryOfBatch) =>
+  text_hash === undefined ? [] : { prompt_id: prompt, commit_sha, text_hash }
 
 function parseSeenAt(text: string, index: number): Date {
   const instant = parseInstant(text)

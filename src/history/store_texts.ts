@@ -27,7 +27,7 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
     with given as materialized (
       select distinct h.id, g.text_hash, decode(g.text_hash, 'hex') as hash
       from json_to_recordset(${given}::text::json) g (prompt_id bigint, commit_sha text, text_hash text)
-      join history_entries h on h.prompt_id = g.prompt_id and h.commit_sha = g.commit_sha
+      join history_entries h on h.prompt_id = g.prompt_id and lower(h.commit_sha) = lower(g.commit_sha collate "C")
       where h.organisation_id = ${organisationId} and h.action in ('deployed', 'pr_merged')
     ), linked as (
       update history_entries h

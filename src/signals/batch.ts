@@ -1,7 +1,9 @@
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { type ApiError, invalid, notFound } from '../errors.ts'
+import { type ApiError, invalid, notFound, unavailable } from '../errors.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
+import { createSemaphore, type PermitRequest } from '../lib/semaphore.ts'
+import { cutSteps } from '../lib/steps.ts'
 import type { Admission } from '../limit/admit.ts'
 import { monthlyLimitReached, type Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
@@ -17,10 +19,15 @@ export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } |
 type BatchOutcome = { results: BatchResult[]; usage: (Usage & { month: Month }) | undefined }
 
 /**
- * Records the signals in order, in one transaction, until their months are full. A batch that cannot be written
- * before `deadline`, on the clock of `performance.now()`, is never written.
+ * Records the signals in order until their months are full: in one transaction or, on the embedded engine, in short steps.
+ * What cannot be written before `deadline`, on the clock of `performance.now()`, is never written.
  */
 export type BatchRecorder = (prompt: Prompt, items: BatchItem[], now: Date, deadline: number) => Promise<BatchOutcome>
+
+/** The embedded engine does nothing else during a step, so each is short. */
+const maxStepWeight = 256 * 1024
+/** In characters of metadata: about 100 signals without any take as long as a step of the longest. */
+const weightOf = ({ metadata }: SignalToWrite): number => 2_600 + (metadata?.length ?? 0)
 
 export function createBatchRecorder(
   db: Db,
@@ -28,6 +35,14 @@ export function createBatchRecorder(
   observe?: SignalObserver,
   rollup?: SignalRollup,
 ): BatchRecorder {
+  // Batches of one organisation need the same lock, so they wait for each other here, without a connection.
+  const inTurn = createSemaphore({
+    permits: Number.POSITIVE_INFINITY,
+    maxWaiting: Number.POSITIVE_INFINITY,
+    maxWaitingPerTenant: 100,
+    rejectWith: unavailable,
+  })
+
   async function admitAndWrite(
     { organisationId }: Prompt,
     month: Month,
@@ -43,9 +58,17 @@ export function createBatchRecorder(
       for (const _ of signals.slice(1)) observe?.ended('refused')
       return signals.map((signal) => refuse(signal, full))
     }
-    // Batches of one organisation need the same lock, so they wait for each other here, without a connection.
-    const permitRequest = { tenant: organisationId, key: `signals of ${organisationId}`, deadline }
     const addedAt = performance.now()
+    const steps = db.isEmbedded ? cutSteps(signals, weightOf, maxStepWeight) : [signals]
+    const writeAll = async () => {
+      const results: WriteResult[] = []
+      for (const step of steps) results.push(...(await write(step, now, { tenant: organisationId, deadline }, addedAt)))
+      return results
+    }
+    return inTurn(writeAll, { tenant: organisationId, key: organisationId, deadline })
+  }
+
+  async function write(signals: SignalToWrite[], now: Date, permitRequest: PermitRequest, addedAt: number) {
     for (;;) {
       try {
         // A separate transaction delays no other organisation.

@@ -23,7 +23,7 @@ const validateItem = createValidator(BatchSignal, 'The signal')
 /** Parses each signal of a batch separately. Throws `validation_error` for a body that is not a batch. */
 export async function parseBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
   const { signals } = validateBatch(parsed)
-  const texts = cutItems(text, 'signals')
+  const texts = await cutItems(text, 'signals')
   const items: BatchItem[] = []
   let length = 0
   for (const [index, signal] of signals.entries()) {
@@ -69,13 +69,18 @@ const wrongTime = () =>
   ])
 
 /** The JSON of each item in the list that is an object's member. Of a member given twice, the last one counts. */
-function cutItems(object: string, name: string): string[] {
+async function cutItems(object: string, name: string): Promise<string[]> {
   let items: string[] = []
   let depth = 0
   let awaitsName = false
   let isWanted = false
   let start = 0
+  let nextTurnAt = 0
   for (let at = 0; at < object.length; ) {
+    if (at >= nextTurnAt) {
+      await nextTurn()
+      nextTurnAt = at + turnLength
+    }
     const code = object.charCodeAt(at)
     const end = endOfToken(object, at, code)
     if (isWanted && depth === 2 && (code === comma || code === closeList)) {

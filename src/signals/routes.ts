@@ -12,6 +12,7 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { parseId } from '../lib/params.ts'
+import { createSemaphore } from '../lib/semaphore.ts'
 import { createValidator } from '../lib/validate.ts'
 import { limitHeaders, monthlyLimitReached } from '../limit/schema.ts'
 import type { PromptFinder } from '../prompts/find.ts'
@@ -173,6 +174,8 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
     inAll: { requests: 128, bytes: 64 * mebibyte },
     rejectWith: () => unavailable('overload', 'Too many batches are in flight. Retry shortly.'),
   })
+  // One piece of work at a time: a single signal waits for it whenever the event loop turns.
+  const parsing = createSemaphore({ permits: 1, maxWaiting: Number.POSITIVE_INFINITY, rejectWith: unavailable })
   return new Elysia({ name: 'signal-batches' }).post(
     `${path}/batch`,
     authenticated('signals:write', async (context, { prompt_id }: PromptParams, caller) => {
@@ -183,7 +186,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
       return inFlight.run(caller.organisationId, async (reserve) => {
         const text = await readJsonText(context, maxBytes, reserve)
         const now = clock.now()
-        const items = await parseBatch(text, parseJson(text), now)
+        const items = await parsing(() => parseBatch(text, parseJson(text), now), { tenant: caller.organisationId })
         const { results, usage } = await recordBatch(prompt, items, now, context.deadline)
         const data = results.map((result) => show(result, context.requestId))
         const headers = usage ? limitHeaders(usage, usage.month) : {}

@@ -1,5 +1,6 @@
-import { beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
+import { engine } from '../harness.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
@@ -276,20 +277,47 @@ test('while one organisation sends large batches without a pause, another waits 
   const [busy, calm] = [await service.createTenant(1_000_000), await service.createTenant(1_000_000)]
   let isOver = false
   let batches = 0
-  const senders = Array.from({ length: 8 }, async () => {
+  const senders = Array.from({ length: 4 }, async () => {
     while (!isOver) {
       expect((await record(Array(500).fill(positive), busy)).status).toBe(200)
       batches += 1
     }
   })
-  for (let n = 0; n < 20; n += 1) {
-    const before = batches
-    expect((await service.postSignal(calm.prompt, calm.key)).status).toBe(201)
-    expect(batches - before).toBeLessThan(senders.length)
+  const sendSingles = async () => {
+    for (let n = 0; n < 20; n += 1) {
+      const before = batches
+      expect((await service.postSignal(calm.prompt, calm.key)).status).toBe(201)
+      expect(batches - before).toBeLessThan(senders.length)
+    }
   }
-  isOver = true
-  await Promise.all(senders)
+  await Promise.all([
+    ...senders,
+    sendSingles().finally(() => {
+      isOver = true
+    }),
+  ])
   await expectCount(batches * 500, busy)
+})
+
+test('a batch is one transaction or, on the embedded engine, steps between which others are served', async () => {
+  const [busy, calm] = [await service.createTenant(950), await service.createTenant(10)]
+  const { db } = service.services
+  await service.postSignal(calm.prompt, calm.key)
+  const transactions = spyOn(db, 'transaction')
+  try {
+    const batch = record(Array(1_000).fill(positive), busy)
+    await eventually(() => transactions.mock.calls.length > 0, true)
+    expect((await service.postSignal(calm.prompt, calm.key)).status).toBe(201)
+    const stepsBefore = transactions.mock.calls.length
+    expect(statusesOf(await batch)).toEqual([...Array(950).fill(201), ...Array(50).fill(429)])
+    const large = record(Array(64).fill({ ...positive, metadata: { text: 'x'.repeat(16_000) } }), calm)
+    expect((await large).status).toBe(200)
+    expect(transactions).toHaveBeenCalledTimes(engine === 'embedded' ? 10 + 5 : 2)
+    expect(stepsBefore).toBeLessThan(engine === 'embedded' ? 10 : 2)
+  } finally {
+    transactions.mockRestore()
+  }
+  await expectCount(950, busy)
 })
 
 test('beyond its share of batches in flight an organisation gets an error immediately, and others do not', async () => {
