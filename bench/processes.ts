@@ -31,3 +31,10 @@ export async function residentMb(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
 }
+
+/** The processor time that the process has used so far, in user and kernel mode. */
+export async function processorMs(pid: number): Promise<number> {
+  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? []
+  // Clock ticks, of which Linux counts 100 a second on every architecture that we build for.
+  return 10 * (Number(fields[11]) + Number(fields[12]))
+}

@@ -11,7 +11,7 @@ const setting = <T, Fallback extends string | undefined = undefined>(
 export const settings = {
   DATABASE_URL: setting(
     types.postgresUrl,
-    'Postgres server, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
+    'Postgres server, or [several hosts](operating.md#several-hosts) of which one is the primary; see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
   ),
   REDIS_URL: setting(
     types.redisUrl,
@@ -21,6 +21,11 @@ export const settings = {
   REDIS_CA_FILE: setting(types.file, 'Certificate authorities (PEM) for `rediss` URLs. Unset: those of the system'),
   HOST: setting(types.text, 'Address to listen on', '127.0.0.1'),
   PORT: setting(types.port, 'Port to listen on; `0` picks a free one', '3000'),
+  REUSE_PORT: setting(
+    types.oneOf('on', 'off'),
+    'Whether several processes may listen on `PORT`: `on` or `off`. Linux only; needs `DATABASE_URL` and `METRICS_ADDRESS`',
+    'off',
+  ),
   TLS_CERT_FILE: setting(
     types.file,
     'Certificate (PEM, with its chain) for HTTPS, together with `TLS_KEY_FILE`. Restart to renew it. Unset: plain HTTP',
@@ -89,10 +94,19 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
   const config = Object.fromEntries(entries) as Config
   if (!config.TLS_CERT_FILE !== !config.TLS_KEY_FILE)
     throw new Error('Set both TLS_CERT_FILE and TLS_KEY_FILE, or neither')
+  requireShareable(config)
   // They would replace the part of each key that chooses its server.
   if (/^rediss?\+cluster:/i.test(config.REDIS_URL ?? '') && config.REDIS_PREFIX.includes('{'))
     throw new Error('REDIS_PREFIX must have no "{" with a Redis Cluster')
   return config
+}
+
+function requireShareable({ REUSE_PORT, DATABASE_URL, METRICS_ADDRESS }: Config): void {
+  if (REUSE_PORT === 'off') return
+  if (process.platform !== 'linux') throw new Error('REUSE_PORT=on works only on Linux')
+  if (!DATABASE_URL) throw new Error('REUSE_PORT=on needs DATABASE_URL: only one process can use the embedded database')
+  // On the shared port a scrape would reach any of the processes.
+  if (!METRICS_ADDRESS) throw new Error('REUSE_PORT=on needs METRICS_ADDRESS, another one for each process')
 }
 
 /** Every setting as it was written, with secrets masked; null if unset. */

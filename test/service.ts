@@ -84,7 +84,7 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} }: Serv
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
   const services = createServices({ db, redis, clock, log: createLog('silent') }, config)
-  const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
+  const listener = listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
   const client = await createClient(listener.url)
   return {
     ...client,

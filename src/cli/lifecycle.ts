@@ -10,7 +10,7 @@ import { crashResponse } from '../http/middleware.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
 import { isEmpty } from '../orgs/manage.ts'
-import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
+import { type Address, type App, build, type Certificate, type Listener, listen } from '../platform.ts'
 import type { Context } from './command.ts'
 import { programFor } from './init.ts'
 
@@ -67,22 +67,23 @@ async function abort(log: Log, fields: object, message: string): Promise<void> {
 }
 
 function startListening(services: Services, config: Config): [Listener, ...Listener[]] {
-  const { HOST, PORT, METRICS_ADDRESS, CONSOLE, FEEDBACK_BUTTON } = config
+  const { HOST: host, PORT: port, REUSE_PORT, METRICS_ADDRESS, CONSOLE, FEEDBACK_BUTTON } = config
   const app = createApp(services, {
     servesMetrics: !METRICS_ADDRESS,
     servesConsole: CONSOLE === 'on',
     servesButton: FEEDBACK_BUTTON === 'on',
   })
-  const main = listenOn(app, HOST, PORT, readCertificate(config))
+  const certificate = readCertificate(config)
+  const main = listenOn(app, { host, port, reusePort: REUSE_PORT === 'on', certificate })
   if (!METRICS_ADDRESS) return [main]
-  return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
+  return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS)]
 }
 
-function listenOn(app: App, host: string, port: number, certificate?: Certificate): Listener {
+function listenOn(app: App, address: Address): Listener {
   try {
-    return listen(app, crashResponse, host, port, certificate)
+    return listen(app, crashResponse, address)
   } catch (error) {
-    throw new Error(`Cannot listen on ${host} port ${port}: ${(error as Error).message}`)
+    throw new Error(`Cannot listen on ${address.host} port ${address.port}: ${(error as Error).message}`)
   }
 }
 

@@ -82,18 +82,16 @@ export type App = {
 
 export type Certificate = { cert: string; key: string }
 
+/** With `reusePort`, several processes listen on one port, and the kernel divides the connections (Linux). */
+export type Address = { host: string; port: number; reusePort?: boolean; certificate?: Certificate | undefined }
+
 export type Listener = {
   url: string
   stop(): Promise<void>
 }
 
-export function listen(
-  app: App,
-  onCrash: () => Response,
-  host: string,
-  port: number,
-  certificate?: Certificate,
-): Listener {
+export function listen(app: App, onCrash: () => Response, address: Address): Listener {
+  const { host, port, reusePort = false, certificate } = address
   const server = Bun.serve({
     routes: nativeRoutes(app),
     fetch: fallback(app),
@@ -101,8 +99,8 @@ export function listen(
     hostname: host,
     port,
     ...(certificate ? { tls: certificate } : {}),
-    // A second process on the same port must fail, not silently take half of the requests.
-    reusePort: false,
+    // Unasked for, a second process on the same port must fail, not silently take half of the requests.
+    reusePort,
     development: false,
     idleTimeout: 30,
     // The routes reject larger bodies: Bun's own response has no envelope.

@@ -4,14 +4,17 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import manifest from '../../package.json' with { type: 'json' }
-import type { App, Certificate, Listener, Receiver } from './bun.ts'
+import type { Address, App, Certificate, Listener, Receiver } from './bun.ts'
 
 type Connection = { remoteAddr: { hostname: string } }
 type Handler = (request: Request, connection: Connection) => Response | Promise<Response>
-type Options = { hostname: string; port: number; onListen(): void; onError(): Response } & Partial<Certificate>
+type Options = { hostname: string; port: number; reusePort: boolean; onListen(): void; onError(): Response }
 declare const Deno: {
   version: { deno: string }
-  serve(options: Options, handler: Handler): { addr: { port: number }; shutdown(): Promise<void> }
+  serve(
+    options: Options & Partial<Certificate>,
+    handler: Handler,
+  ): { addr: { port: number }; shutdown(): Promise<void> }
 }
 
 const root = join(import.meta.dirname, '../..')
@@ -66,14 +69,9 @@ const connections = new WeakMap<Request, Connection>()
 export const peerOf = (request: Request, _?: Receiver | null): string | undefined =>
   connections.get(request)?.remoteAddr.hostname
 
-export function listen(
-  app: App,
-  onCrash: () => Response,
-  hostname: string,
-  port: number,
-  certificate?: Certificate,
-): Listener {
-  const options = { hostname, port, ...certificate, onListen() {}, onError: onCrash }
+export function listen(app: App, onCrash: () => Response, address: Address): Listener {
+  const { host: hostname, port, reusePort = false, certificate } = address
+  const options = { hostname, port, reusePort, ...certificate, onListen() {}, onError: onCrash }
   const { addr, shutdown } = Deno.serve(options, (request, connection) => {
     connections.set(request, connection)
     return app.fetch(request)

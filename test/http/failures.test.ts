@@ -13,7 +13,7 @@ const service = useOwnService()
 const tenant = useTenant(service)
 
 async function callBroken(broken: Partial<TestService['services']>) {
-  const listener = listen(createApp({ ...service.services, ...broken }), crashResponse, '127.0.0.1', 0)
+  const listener = listen(createApp({ ...service.services, ...broken }), crashResponse, { host: '127.0.0.1', port: 0 })
   try {
     // It reads the whole document of the interface, which is no part of the request.
     const client = await createClient(listener.url)

@@ -102,6 +102,11 @@ test.concurrent.each([
   [{ REDIS_URL: 'redis://:hunter2@h', REDIS_URL_FILE: secretFile }, 'Set REDIS_URL or REDIS_URL_FILE, not both'],
   ...reject('DRAIN_SECONDS', 'a whole number of seconds from 0 to 3600', '-1', '1.5', '3601'),
   ...reject('METRICS_ADDRESS', 'a host and a port, such as 127.0.0.1:9090', '9090', '::1:9090', 'h:65536'),
+  [{ REUSE_PORT: 'on' }, 'REUSE_PORT=on needs DATABASE_URL: only one process can use the embedded database'],
+  [
+    { REUSE_PORT: 'on', DATABASE_URL: 'postgres://u:hunter2@h/d' },
+    'REUSE_PORT=on needs METRICS_ADDRESS, another one for each process',
+  ],
   [{ DATABASE_URL_FILE: '/proc/none' }, 'DATABASE_URL_FILE names a file that cannot be read: /proc/none'],
   [{ DATABASE_URL_FILE: '/dev/null' }, 'DATABASE_URL_FILE names an empty file: /dev/null'],
   [{ DATABASE_URL_FILE: emptyFile }, `DATABASE_URL_FILE names an empty file: ${emptyFile}`],

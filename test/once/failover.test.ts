@@ -32,7 +32,7 @@ beforeAll(async () => {
   db = openClient({ url: proxy.url, ssl: false }, { queryTimeoutMs: 4_500, maxConnections: 2 })
   await migrate(db, migrations)
   services = createServices({ db, clock: systemClock, log: createLog('silent') })
-  listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
+  listener = listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
 })
 
 afterAll(async () => {

@@ -47,7 +47,7 @@ beforeAll(async () => {
   for (let number = 0; number < 2; number++) {
     const db = openClient({ url: proxy.url, ssl: false }, { queryTimeoutMs: 4_500, maxConnections: 10 })
     const services = createServices({ db, clock: systemClock, log: createLog('silent') })
-    const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
+    const listener = listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
     replicas.push({ services, listener, client: await createClient(listener.url) })
   }
 })

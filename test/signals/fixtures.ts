@@ -115,7 +115,7 @@ export async function startReplica({
   clock,
 }: TestService): Promise<Client & { stop(): Promise<void> }> {
   const replica = createServices({ db: services.db, redis, clock, log: createLog('silent') })
-  const listener = listen(createApp(replica), crashResponse, '127.0.0.1', 0)
+  const listener = listen(createApp(replica), crashResponse, { host: '127.0.0.1', port: 0 })
   return { ...(await createClient(listener.url)), stop: () => listener.stop() }
 }
 
