@@ -12,7 +12,7 @@ import type { SignalCounts, SignalStats } from '../stats/schema.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { counted, drawBar, drawLine, number, percent } from './figures.ts'
-import type { Column, Output } from './output.ts'
+import { type Column, type Output, shrinking } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
 import { signalImportCommands } from './signal_import.ts'
 
@@ -131,9 +131,12 @@ function showUsage(output: Output, usage: UsageReport['data']): void {
     resets_at,
     days: drawLine(days.map(({ total }) => total)),
   })
-  const rows = others.prompts > 0 ? [...prompts, { prompt: counted(others.prompts, 'other'), ...others }] : prompts
+  const rest = { name: counted(others.prompts, 'other'), prompt: '-', repository: null, total: others.total }
+  const rows = others.prompts > 0 ? [...prompts, rest] : prompts
   output.say('')
   output.table(rows, [
+    shrinking('name'),
+    shrinking('repository'),
     'prompt',
     { name: 'signals', cell: ({ total }) => number(total), isNumber: true },
     barColumn(rows),

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { ApiError, LimitedBy } from '../errors.ts'
 import type { Month } from '../lib/months.ts'
-import { envelopeOf } from '../lib/typebox.ts'
+import { envelopeOf, nullable } from '../lib/typebox.ts'
 
 export const UsageReport = envelopeOf(
   Type.Object(
@@ -16,9 +16,18 @@ export const UsageReport = envelopeOf(
         Type.Object({ date: Type.String({ format: 'date' }), total: Type.Integer() }, { title: 'UsageDay' }),
         { description: 'Signals per day, from the first of the month to today, UTC. Erased ones do not count' },
       ),
-      prompts: Type.Array(Type.Object({ prompt: Type.String(), total: Type.Integer() }, { title: 'UsagePrompt' }), {
-        description: 'The 100 prompts with the most signals this month, in descending order',
-      }),
+      prompts: Type.Array(
+        Type.Object(
+          {
+            prompt: Type.String(),
+            name: Type.String(),
+            repository: nullable(Type.String(), 'The repository that the prompt is linked to'),
+            total: Type.Integer(),
+          },
+          { title: 'UsagePrompt' },
+        ),
+        { description: 'The 100 prompts with the most signals this month, in descending order' },
+      ),
       other_prompts: Type.Object(
         { prompts: Type.Integer({ description: 'The number of prompts that are not listed' }), total: Type.Integer() },
         { description: 'All other prompts together' },
@@ -38,7 +47,7 @@ export const UsageReport = envelopeOf(
       { date: '2026-11-01', total: 12 },
       { date: '2026-11-02', total: 309 },
     ],
-    prompts: [{ prompt: 'pmt_greeting', total: 321 }],
+    prompts: [{ prompt: 'pmt_greeting', name: 'greeting', repository: 'acme/prompts', total: 321 }],
     other_prompts: { prompts: 0, total: 0 },
   },
 )

@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { monthOf } from '../lib/months.ts'
 import { readPrompts } from '../prompts/find.ts'
+import { listPromptsOf } from '../prompts/manage.ts'
 import { selectMonthCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import type { UsageReport } from './schema.ts'
@@ -19,13 +20,13 @@ export async function readUsage(db: Db, clock: Clock, rollup: SignalRollup, orga
   const now = clock.now()
   const month = monthOf(now)
   const days = new Map<string, number>()
-  const used: UsageReport['data']['prompts'] = []
+  const used: { id: number; prompt: string; total: number }[] = []
   for await (const prompts of readPrompts(db, organisationId)) {
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
     await rollup.catchUpEach(ids, beganAt)
     for (const { promptId, date, total } of await selectMonthCounts(db.sql, organisationId, ids, month.name)) {
-      if (date === null) used.push({ prompt: publicIds.get(promptId) as string, total })
+      if (date === null) used.push({ id: promptId, prompt: publicIds.get(promptId) as string, total })
       else days.set(date, (days.get(date) ?? 0) + total)
     }
   }
@@ -33,7 +34,10 @@ export async function readUsage(db: Db, clock: Clock, rollup: SignalRollup, orga
   // Only a failover that lost the organisation leads here.
   if (!row) throw notFound()
   used.sort((a, b) => b.total - a.total || (a.prompt < b.prompt ? -1 : 1))
+  const listed = used.slice(0, maxPrompts)
   const others = used.slice(maxPrompts)
+  const promptIds = listed.map(({ id }) => id)
+  const names = new Map((await listPromptsOf(db.sql, organisationId, promptIds)).map((prompt) => [prompt.id, prompt]))
   // A day that began during the call, or on the clock of another replica, is included, so that the days add up.
   const today = Math.max(now.getUTCDate(), ...[...days.keys()].map((date) => Number(date.slice(-2))))
   const dates = Array.from({ length: today }, (_, index) => `${month.name}-${String(index + 1).padStart(2, '0')}`)
@@ -45,7 +49,11 @@ export async function readUsage(db: Db, clock: Clock, rollup: SignalRollup, orga
     remaining: Math.max(row.limit - row.used, 0),
     resets_at: month.resetsAt,
     days: dates.map((date) => ({ date, total: days.get(date) ?? 0 })),
-    prompts: used.slice(0, maxPrompts),
+    prompts: listed.map(({ prompt, total }) => {
+      // A prompt that was erased since it was counted has no name any more.
+      const { name = prompt, repository = null } = names.get(prompt) ?? {}
+      return { prompt, name, repository, total }
+    }),
     other_prompts: { prompts: others.length, total: others.reduce((sum, { total }) => sum + total, 0) },
   } satisfies UsageReport['data']
 }

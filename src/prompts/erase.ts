@@ -4,6 +4,7 @@ import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { deleteHistory, eraseHistory } from '../history/erase.ts'
 import { eraseAllSignals, eraseLastSignals } from '../signals/erase.ts'
+import { deleteEventsAbout } from '../webhooks/events.ts'
 import { changePrompt } from './manage.ts'
 import { deletePrompt, lockPrompt, type Prompt } from './store.ts'
 
@@ -29,6 +30,7 @@ export async function erasePrompt(
     if (!(await lockPrompt(sql, prompt))) throw notFound()
     await deleteHistory(sql, id)
     await eraseLastSignals(sql, prompt)
+    await deleteEventsAbout(sql, prompt)
     await deletePrompt(sql, id)
   })
 }

@@ -5,6 +5,8 @@ import type { Impact } from '../impact/schema.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { insertEvent } from './store_events.ts'
 
+export { deleteEventsAbout } from './store_events.ts'
+
 type Named = { id: string; name: string }
 
 /** What each event says. The keys are the event types. */

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/client.ts'
+import type { Prompt } from '../prompts/find.ts'
 
 type EventRow = { organisationId: number; type: string; once: string; promptId?: string; data: object; now: Date }
 
@@ -25,4 +26,10 @@ export async function insertEvent(sql: Sql, id: string, { organisationId, prompt
     select w.id, v.id, v.created_at
     from wanted w
     cross join event v`
+}
+
+/** Deletes the events about a prompt that is erased, also those that are still to be delivered. */
+export async function deleteEventsAbout(sql: Sql, { organisationId, publicId }: Prompt): Promise<void> {
+  await sql`
+    delete from webhook_events where organisation_id = ${organisationId} and data #>> '{prompt,id}' = ${publicId}`
 }

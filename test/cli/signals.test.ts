@@ -91,7 +91,7 @@ test('usage shows the month by day and by prompt', async () => {
     'used       0 of 10,000, 0.0 %  ',
   ])
   expect(lines.at(-3)).toBe('')
-  expect(lines.at(-1)).toBe(`${prompt}        3  ████████████████████`)
+  expect(lines.at(-1)).toBe(`greeting  ${prompt}        3  ████████████████████`)
   expect(lines[5]).toBe(`days       ${'·'.repeat(now.getUTCDate() - 1)}█`)
 })
 

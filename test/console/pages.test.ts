@@ -15,6 +15,7 @@ beforeAll(async () => {
   promptPath = `/prompts/${own.tenant.prompt}`
   await addEvidence(own.service, own.tenant.prompt)
   expect((await own.service.postSignal(own.tenant.prompt, own.tenant.key)).status).toBe(201)
+  expect((await own.service.post('/webhooks/endpoints', own.admin, { url: 'https://example.com' })).status).toBe(201)
 })
 
 /** Waits until the page has what it asked for. */
@@ -27,6 +28,7 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
   '/settings/keys': 'tbody tr',
   '/settings/prompts': 'tbody tr',
   '/settings/webhooks': '.facts',
+  '/settings/endpoints': 'tbody tr',
   '/settings/audit': 'tbody tr',
 }
 
@@ -360,12 +362,29 @@ test('signals open where signals are, a filter that is none is said, and what is
   expect(await page.getByRole('alert').count()).toBe(0)
 })
 
+test('two prompts of one name are told apart by their repositories', async () => {
+  for (const repository of ['acme/one', 'git.example.com/acme/two']) {
+    const { body } = await own.service.post('/prompts', own.admin, { name: 'twin', repository, path: 'twin.md' })
+    await own.service.postSignal(body.data.id, own.tenant.key)
+  }
+  const { page } = await own.open('/signals')
+  const options = page.getByLabel('Prompt').locator('option')
+  await options.filter({ hasText: 'twin (acme/one)' }).waitFor({ state: 'attached' })
+  expect(await options.filter({ hasText: /^twin/ }).allTextContents()).toEqual([
+    'twin (acme/one)',
+    'twin (git.example.com/acme/two)',
+  ])
+  const { page: usage } = await own.open('/usage')
+  await usage.getByRole('row', { name: /twin.*acme\/one/ }).waitFor()
+  await usage.getByRole('row', { name: /twin.*git\.example\.com\/acme\/two/ }).waitFor()
+})
+
 test('the usage stands in a sentence, with the pace', async () => {
   const { page } = await own.open('/usage')
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toMatch(
-    /^[12] of 1,000 signals used this month \(0%\)\. At this rate you will use about \d+ this month\.$/,
+    /^\d of 1,000 signals used this month \(0%\)\. At this rate you will use about \d+ this month\.$/,
   )
 })
 

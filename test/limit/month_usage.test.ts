@@ -11,7 +11,9 @@ const read = (key: string) => service.get('/usage', key)
 
 test('shows the month by day and by prompt, with the limit and what is left of it', async () => {
   const { org, key, prompt } = await service.createTenant(10)
-  const second = await createPrompt(service.services.db, service.clock, { org, name: 'second', id: null })
+  const second = await createPrompt(service.services.db, service.clock, {
+    ...{ org, name: 'second', id: null, file: { repository: 'acme/prompts', path: 'second.md' } },
+  })
   await createPrompt(service.services.db, service.clock, { org, name: 'unused', id: null })
   for (const [at, of] of [
     ['2026-10-31T23:59:59.999Z', prompt],
@@ -37,8 +39,8 @@ test('shows the month by day and by prompt, with the limit and what is left of i
         { date: '2026-11-04', total: 1 },
       ],
       prompts: [
-        { prompt: second.id, total: 2 },
-        { prompt, total: 1 },
+        { prompt: second.id, name: 'second', repository: 'acme/prompts', total: 2 },
+        { prompt, name: 'test', repository: null, total: 1 },
       ],
       other_prompts: { prompts: 0, total: 0 },
     },

@@ -65,18 +65,30 @@ const textsOf = async ({ org }: { org: string }) =>
   service.services.db.sql<{ text: string }>`
     select t.text from prompt_texts t join organisations o on o.id = t.organisation_id where o.public_id = ${org}`
 
+const eventsOf = async ({ org }: { org: string }) =>
+  service.services.db.sql<{ prompt: string }>`
+    select e.data #>> '{prompt,id}' as prompt
+    from webhook_events e join organisations o on o.id = e.organisation_id where o.public_id = ${org}`
+
 test('an erased prompt leaves no row, but the month’s usage, the audit entry and what others have', async () => {
+  const { db } = service.services
   const { prompt, id, tenant, prompts } = await createFull()
   const { key } = await service.createKey(tenant, ['keys:read', 'prompts:read'])
   expect(await tablesWith(id)).toEqual([
     ...['github_affected_prompts', 'history_entries', 'history_ranks', 'idempotency_keys', 'merged_commits'],
     ...['signal_commit_counts', 'signal_counts', 'signal_watermarks', 'signals'],
   ])
+  await db.sql`
+    insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
+    select 'msg_' || p.public_id, organisation_id, 'change.live', p.public_id,
+      jsonb_build_object('prompt', jsonb_build_object('id', p.public_id)), now()
+    from prompts p where p.public_id in (${prompt}, ${prompts.farewell})`
   const steps: number[] = []
   await erase(prompt, (erased) => steps.push(erased))
   expect([steps.length > 1, steps.at(-1)]).toEqual([true, 1_204])
   expect(await tablesWith(id)).toEqual([])
   expect(await countOf(service, tenant)).toEqual({ rows: 0, used: 1 })
+  expect(await eventsOf(tenant)).toEqual([{ prompt: prompts.farewell }])
   expect(await textsOf(tenant)).toEqual([{ text: 'of both' }])
   expect((await service.getHistory(prompts.farewell, tenant.key)).body.data).toHaveLength(1)
   const { body } = await service.get('/audit?limit=1', key)

@@ -18,7 +18,11 @@ const values = Object.entries({ '': 'any', positive: 'positive', negative: 'nega
 
 /** The prompt and the filters on its signals. */
 export function SignalFilters({ prompt, busiest, filters }: FiltersProps) {
-  const options = busiest?.data.map(({ prompt: { id, name } }): [string, string] => [id, name]) ?? []
+  const listed = busiest?.data.map(({ prompt }) => prompt) ?? []
+  const names = Map.groupBy(listed, ({ name }) => name)
+  const options = listed.map(({ id, name, repository }): [string, string] => {
+    return [id, names.get(name)?.length === 1 ? name : `${name} (${repository ?? id})`]
+  })
   if (!options.some(([id]) => id === prompt)) options.push([prompt, prompt])
   options.sort(([, a], [, b]) => a.localeCompare(b))
   return (

@@ -1,6 +1,5 @@
 import { DayBars } from '../chart/day_bars.tsx'
 import { get } from '../client/api.ts'
-import { usePrompts } from '../client/organisation.ts'
 import { useQuery } from '../client/query.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { countOf, formatDate, formatDay, formatNumber, formatPercent } from '../parts/format.ts'
@@ -66,8 +65,6 @@ function Outlook({ usage: { used, limit, remaining, resets_at: resetsAt, month, 
 }
 
 function ByPrompt({ usage: { prompts, other_prompts: others, used } }: { usage: UsageData }) {
-  const known = usePrompts().data?.data ?? []
-  const nameOf = (id: string) => known.find((prompt) => prompt.id === id)?.name ?? id
   return (
     <section>
       <h2>By prompt</h2>
@@ -84,7 +81,19 @@ function ByPrompt({ usage: { prompts, other_prompts: others, used } }: { usage: 
           rows={prompts}
           keyOf={({ prompt }) => prompt}
           columns={[
-            { name: 'Prompt', cell: ({ prompt }) => <PromptLink id={prompt} name={nameOf(prompt)} /> },
+            {
+              name: 'Prompt',
+              cell: ({ prompt, name, repository }) => (
+                <>
+                  <PromptLink id={prompt} name={name} />
+                  {repository && (
+                    <span class="detail">
+                      <Text>{repository}</Text>
+                    </span>
+                  )}
+                </>
+              ),
+            },
             {
               name: 'Share',
               cell: ({ total }) => (
