@@ -11,7 +11,7 @@ const setting = <T, Fallback extends string | undefined = undefined>(
 export const settings = {
   DATABASE_URL: setting(
     types.postgresUrl,
-    'Postgres server, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
+    'Postgres server, or [several hosts](operating.md#several-hosts) of which one is the primary; see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
   ),
   REDIS_URL: setting(
     types.redisUrl,

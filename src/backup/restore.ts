@@ -7,6 +7,7 @@ import {
   beginLoad,
   checkConstraints,
   deletePlans,
+  disableEndpoints,
   findFilledTable,
   insertRows,
   listTables,
@@ -36,6 +37,7 @@ export function restoreBackup(
       const rows = await load(sql, tables, reader, onProgress)
       await analyse(sql, tables)
       await bringToSchema(sql, migrations)
+      await disableEndpoints(sql)
       return { rows, version: migrations.length }
     } catch (error) {
       // The reader verifies the checksum at the end of the file, which tells damage from a misfit.

@@ -112,6 +112,10 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
 
 export const deletePlans = (sql: Sql) => sql`delete from plans`
 
+/** So that a copy of a service sends nothing until somebody enables its endpoints. */
+export const disableEndpoints = (sql: Sql) =>
+  sql`update webhook_endpoints set disabled_at = now(), disabled_reason = 'restored' where disabled_at is null`
+
 export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>
   sql`
     select sequencename::text as name, last_value::text as value

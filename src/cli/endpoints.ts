@@ -1,6 +1,8 @@
 import { operator } from '../audit/record.ts'
+import type { Config } from '../config.ts'
 import { cursorParams, readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
+import { build } from '../platform.ts'
 import { listDeliveries, redeliver } from '../webhooks/deliveries.ts'
 import {
   changeEndpoint,
@@ -13,7 +15,10 @@ import {
   validateEndpointChange,
   validateNewEndpoint,
 } from '../webhooks/endpoints.ts'
+import { pingEndpoint } from '../webhooks/ping.ts'
+import { isAllowedHost } from '../webhooks/reachable.ts'
 import { endpointKinds } from '../webhooks/schema.ts'
+import { createSender } from '../webhooks/send.ts'
 import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
 import { type Column, minuteOf, shrinking } from './output.ts'
@@ -21,7 +26,6 @@ import { overlapOption } from './overlap.ts'
 
 const kindUsage = `[--kind ${endpointKinds.join('|')}]`
 const keepItNow = 'Keep the secret now: it is not shown again.'
-const isAllowedHost = () => false
 const verifyWith = 'endpoints list --org ORG'
 
 export const commands = onDatabase([
@@ -30,10 +34,10 @@ export const commands = onDatabase([
     description: 'creates an endpoint that events are sent to; its secret is shown only once',
     check: (args) => newEndpoint(args),
     verifyWith,
-    async run({ db, clock, args, output }) {
+    async run({ db, clock, config, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
-      const given = newEndpoint(args)
-      const make = db.transaction((sql) => createEndpointInTransaction(sql, clock, id, given, isAllowedHost, operator))
+      const [given, allowed] = [newEndpoint(args), allowedIn(config)]
+      const make = db.transaction((sql) => createEndpointInTransaction(sql, clock, id, given, allowed, operator))
       output.show(await make)
       output.say(keepItNow)
     },
@@ -57,8 +61,8 @@ export const commands = onDatabase([
     description: 'changes the given properties of an endpoint',
     check: (args) => endpointChange(args),
     verifyWith: 'endpoints show ID',
-    run: async ({ db, clock, args, output }) =>
-      output.show(await changeEndpoint(db, clock, args.positional(0), endpointChange(args), isAllowedHost)),
+    run: async ({ db, clock, config, args, output }) =>
+      output.show(await changeEndpoint(db, clock, args.positional(0), endpointChange(args), allowedIn(config))),
   },
   {
     usage: 'endpoints remove ID',
@@ -81,6 +85,15 @@ export const commands = onDatabase([
     },
   },
   {
+    usage: 'endpoints test ID',
+    description: 'sends a ping to an endpoint and shows the outcome',
+    async run({ db, clock, config, args, output }) {
+      const { PUBLIC_URL: publicUrl = '', WEBHOOK_ALLOWED_HOSTS: allowedHosts } = config
+      const sendOnce = createSender({ clock, version: build.version, publicUrl, allowedHosts })
+      output.show(await pingEndpoint(db, clock, sendOnce, args.positional(0), operator))
+    },
+  },
+  {
     usage: 'endpoints deliveries ID [--limit N] [--cursor C]',
     description: 'lists the events that an endpoint was sent in the last 14 days, newest first',
     check: (args) => args.integer('limit', 1),
@@ -100,6 +113,11 @@ export const commands = onDatabase([
       output.show(await redeliver(db, clock, args.positional(0), args.positional(1))),
   },
 ])
+
+const allowedIn =
+  ({ WEBHOOK_ALLOWED_HOSTS: allowed }: Config) =>
+  (host: string) =>
+    isAllowedHost(allowed, host)
 
 type ListedEndpoint = Awaited<ReturnType<typeof listEndpoints>>['data'][number]
 

@@ -7,6 +7,7 @@ import type { Scope } from './client/schemas.ts'
 import { useSession } from './client/use_session.ts'
 import { Audit } from './pages/audit.tsx'
 import { Compare } from './pages/compare.tsx'
+import { Endpoints } from './pages/endpoints.tsx'
 import { Keys } from './pages/keys.tsx'
 import { PageNotFound } from './pages/not_found.tsx'
 import { Prompt } from './pages/prompt.tsx'
@@ -31,6 +32,7 @@ const pages: Record<ConsolePath, { Content: FunctionComponent<{ prompt: string }
   '/settings/keys': { Content: Keys, scope: 'keys:read', name: 'Keys' },
   '/settings/prompts': { Content: PromptLinks, scope: 'prompts:read', name: 'Prompts and links' },
   '/settings/webhooks': { Content: Webhooks, scope: 'webhooks:write', name: 'GitHub webhook' },
+  '/settings/endpoints': { Content: Endpoints, scope: 'webhooks:read', name: 'Endpoints' },
   '/settings/audit': { Content: Audit, scope: 'keys:read', name: 'Audit log' },
 }
 

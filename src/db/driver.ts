@@ -1,8 +1,17 @@
 import postgres from 'postgres'
 import type { Tls } from './tls.ts'
 
-/** Where the database is: a server, or a factory of sockets to the embedded engine. */
-export type Target = { url: string; ssl: Tls } | { socket: () => unknown }
+/** Finds the host that can be written to, of several. */
+export type Primary = {
+  /** All of them, for messages. */
+  hosts: string
+  connect(): Promise<unknown>
+  /** Must be called when a connection is lost: the next one may lead to another host. */
+  forget(): void
+}
+
+/** Where the database is: a server, the primary of several, or a factory of sockets to the embedded engine. */
+export type Target = { url: string; ssl: Tls; primary?: Primary } | { socket: () => unknown }
 
 export type Driver = postgres.ISql<{ bigint: number }>
 
@@ -66,7 +75,13 @@ export function openPool(
     },
     ...(session.mustBeWritable ? { target_session_attrs: 'read-write' as const } : {}),
   }
-  return 'url' in target
-    ? postgres(target.url, { ...options, ssl: target.ssl } as DriverOptions)
-    : postgres('', { ...options, socket: target.socket } as DriverOptions)
+  if ('socket' in target) return postgres('', { ...options, socket: target.socket } as DriverOptions)
+  const { url, ssl, primary } = target
+  if (!primary) return postgres(url, { ...options, ssl } as DriverOptions)
+  const onclose = () => {
+    primary.forget()
+    onLost()
+  }
+  // With a socket, the driver uses the path only to name the server in errors.
+  return postgres(url, { ...options, ssl, socket: primary.connect, path: primary.hosts, onclose } as DriverOptions)
 }

@@ -22,6 +22,15 @@ export class ReadOnlyError extends Error {
   }
 }
 
+/** Thrown when none of several hosts can be written to, with the reason of each. */
+export class NoPrimaryError extends Error {
+  readonly code: string
+  constructor(reasons: [host: string, reason: unknown][]) {
+    super(`no host is a primary: ${reasons.map(([host, reason]) => `${host} (${reasonOf(reason)})`).join(', ')}`)
+    this.code = reasons.some(([, reason]) => isReadOnly(reason)) ? 'TARGET_SESSION_ATTRS' : 'CONNECT_FAILED'
+  }
+}
+
 /** Thrown by the embedded engine after a failure; only a restart helps. */
 export class StoppedError extends Error {}
 
@@ -49,7 +58,7 @@ export const isReadOnly = (error: unknown): boolean =>
 
 /** Why the database cannot be used, in a few words. */
 export function reasonOf(error: unknown): string {
-  if (isReadOnly(error)) return new ReadOnlyError().message
+  if (isReadOnly(error) && !(error instanceof NoPrimaryError)) return new ReadOnlyError().message
   return error instanceof Error ? error.message : String(error)
 }
 

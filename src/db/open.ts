@@ -5,13 +5,16 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream'
 import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
+import { listHosts, splitHosts } from '../lib/hosts.ts'
 import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
 import { DataDirInUse, filesOf, rejectForeignDataDir, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { isRejectedByPooler, reasonOf } from './errors.ts'
 import { migrate, requireSchema, SchemaError } from './migrations.ts'
+import { pollChanges } from './poll_changes.ts'
 import { rejectMixingPooler } from './pooler.ts'
+import { createPrimary } from './primary.ts'
 import { parseTls } from './tls.ts'
 
 export type Options = ClientOptions & {
@@ -63,15 +66,21 @@ export async function openAny(config: Config, options: Options): Promise<Db> {
 
 /** Opens a database server and runs a first query, since only that shows whether it can be used. */
 async function openServer(url: string, options: Options, firstQuery: (sql: Sql) => Promise<unknown>): Promise<Db> {
-  const target = parseTls(url)
-  const db = openClient(target, options)
+  const urls = splitHosts(url)
+  const hosts = urls.map(({ href }) => parseTls(href))
+  const isOneOfMany = hosts.length > 1
+  const target = {
+    ...(hosts[0] as ReturnType<typeof parseTls>),
+    ...(isOneOfMany ? { primary: createPrimary(hosts) } : {}),
+  }
+  const db = openClient(target, isOneOfMany ? { ...options, mustBeWritable: true } : options)
   const check = async () => {
     await firstQuery(db.sql)
-    await rejectMixingPooler(target, options, db.sql)
+    return rejectMixingPooler(target, options, db.sql)
   }
   try {
-    await within(answerMs, check())
-    return db
+    const isPooled = await within(answerMs, check())
+    return isPooled ? pollChanges(db) : db
   } catch (error) {
     // The close is not awaited, because a server that does not answer queries does not answer that either.
     db.close().catch(() => {})
@@ -79,8 +88,7 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
     if (isRejectedByPooler(error) && !options.skipsPlannerSettings) {
       return openServer(url, { ...options, skipsPlannerSettings: true }, firstQuery)
     }
-    const { hostname, port } = new URL(url)
-    throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reasonOf(error)}`)
+    throw new Error(`The database at ${listHosts(urls, 5432)} cannot be used: ${reasonOf(error)}`)
   }
 }
 

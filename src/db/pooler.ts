@@ -10,17 +10,21 @@ const attempts = 3
 const mixes =
   'the connection pooler in front of it mixes up prepared statements. Use PgBouncer 1.21 or newer with max_prepared_statements above 0, or put ?prepare=false at the end of DATABASE_URL.'
 
-/** Rejects a pooler that runs the statements of one connection on servers where they were not prepared. */
-export async function rejectMixingPooler(target: Target, session: SessionOptions, sql: Sql): Promise<void> {
+/**
+ * Rejects a pooler that runs the statements of one connection on servers where they were not prepared. Returns whether
+ * there is a pooler at all.
+ */
+export async function rejectMixingPooler(target: Target, session: SessionOptions, sql: Sql): Promise<boolean> {
   const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`
   const { state } = rows as unknown as { state: { pid: number } }
   // Only a pooler shows a process id that is not that of the server behind it.
-  if (rows[0]?.pid === state.pid) return
+  if (rows[0]?.pid === state.pid) return false
   for (let attempt = 0; attempt < attempts; attempt++) {
     const isMixing = await probe(target, session)
     if (isMixing) throw new Error(mixes)
-    if (isMixing === false) return
+    if (isMixing === false) return true
   }
+  return true
 }
 
 /** Prepares a statement, keeps its server busy and runs it again; undefined when it ran there again: no evidence. */

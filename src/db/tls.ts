@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { splitHosts } from '../lib/hosts.ts'
 
 /** An option of the driver: no TLS, or TLS with or without a check of the server's certificate and name. */
 export type Tls = false | { rejectUnauthorized: boolean; ca?: string }
@@ -16,7 +17,9 @@ export function parseTls(text: string): { url: string; ssl: Tls } {
 
 /** Whether passwords and data would go over a network as plain text. */
 export const isUnencryptedRemote = (text: string): boolean =>
-  parseTls(text).ssl === false && !/^(localhost|127(\.\d+){3}|\[::1\])?$/i.test(new URL(text).hostname)
+  splitHosts(text).some(
+    ({ href, hostname }) => parseTls(href).ssl === false && !/^(localhost|127(\.\d+){3}|\[::1\])?$/i.test(hostname),
+  )
 
 /** The certificate authorities in the file; without a file, those that the system trusts. */
 export const readCa = (file: string | undefined): { ca?: string } =>

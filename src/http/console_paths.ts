@@ -8,6 +8,7 @@ export const consolePaths = [
   '/settings/keys',
   '/settings/prompts',
   '/settings/webhooks',
+  '/settings/endpoints',
   '/settings/audit',
 ] as const
 

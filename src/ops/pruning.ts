@@ -6,6 +6,7 @@ import { pruneTexts } from '../history/texts.ts'
 import { pruneIdempotencyKeys } from '../idempotency/replay.ts'
 import { runPeriodically } from '../lib/periodic.ts'
 import type { Log } from '../log.ts'
+import { pruneEvents } from '../webhooks/prune.ts'
 
 export type PruningObserver = {
   /** Called with the seconds by which the clock of this process is ahead of the database's. */
@@ -24,6 +25,7 @@ export function startPruning({ db, clock, log, observer, isStopping }: Options) 
   const prunings: Record<string, (now: Date) => Promise<void>> = {
     idempotency_keys: (now) => pruneIdempotencyKeys(db, now),
     deliveries: (now) => pruneDeliveries(db, now),
+    events: (now) => pruneEvents(db, now),
     texts: async () => {
       await pruneTexts(db)
     },

@@ -31,7 +31,7 @@ const measureEveryMs = 10_000
 /** An organisation has at most 20 endpoints, each with one delivery in flight. */
 const maxInFlight = 100
 /** Longer than an attempt takes. When a replica is lost, others take its deliveries up after this time. */
-const claimMs = 30_000
+const claimMs = 20_000
 /** How long a stop waits for attempts in flight. */
 const stopMs = 1_000
 /** Between two messages to a chat. */

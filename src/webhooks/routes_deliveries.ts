@@ -2,19 +2,34 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import { unavailable } from '../errors.ts'
 import { visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
+import { createInFlightLimiter } from '../http/in_flight.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyJsonPage } from '../http/paging.ts'
 import { listDeliveries, redeliver } from './deliveries.ts'
+import { pingEndpoint } from './ping.ts'
 import { EndpointPath } from './schema.ts'
-import { DeliveryList, DeliveryPath, Redelivery, redeliveryAlwaysShows } from './schema_deliveries.ts'
+import { DeliveryList, DeliveryPath, EndpointTest, Redelivery, redeliveryAlwaysShows } from './schema_deliveries.ts'
+import type { SendOnce } from './send.ts'
 
-type Services = { db: Db; clock: Clock }
+type Services = { db: Db; clock: Clock; sendOnce: SendOnce }
 type EndpointParams = { endpoint_id: string }
 type DeliveryParams = EndpointParams & { event_id: string }
 
+/** Longer than an attempt takes. */
+const testMs = 20_000
+
 const operations = describeOperations('Webhooks', {
+  testEndpoint: {
+    summary: 'Test a webhook endpoint',
+    description:
+      'Sends a ping once, also to a disabled endpoint, and returns the outcome after up to 15 seconds. The ping is not ' +
+      'among the deliveries.',
+    path: EndpointPath,
+    success: { status: 200, description: 'What the receiver answered.', schema: EndpointTest },
+  },
   listDeliveries: {
     summary: 'List the deliveries of a webhook endpoint',
     description: 'Returns the events of the last 14 days that were sent, or will be, newest first.',
@@ -39,8 +54,23 @@ const operations = describeOperations('Webhooks', {
   },
 })
 
-export const endpointDeliveryRoutes = ({ db, clock }: Services, { authenticated }: RouteWrapper) =>
-  new Elysia({ name: 'endpoint deliveries' })
+export function endpointDeliveryRoutes({ db, clock, sendOnce }: Services, { authenticated }: RouteWrapper) {
+  const tests = createInFlightLimiter({
+    perTenant: { requests: 2, bytes: 0 },
+    inAll: { requests: 20, bytes: 0 },
+    rejectWith: () => unavailable('overload', 'Too many tests are in flight. Try again shortly.', 5),
+  })
+  return new Elysia({ name: 'endpoint deliveries' })
+    .post(
+      '/api/v1/webhooks/endpoints/:endpoint_id/test',
+      authenticated('webhooks:write', (context, { endpoint_id: id }: EndpointParams, caller) =>
+        tests.run(caller.organisationId, async () => {
+          context.pauseDeadline(testMs, () => unavailable('timeout'))
+          return context.replyData(await pingEndpoint(db, clock, sendOnce, id, caller))
+        }),
+      ),
+      { parse: 'none', detail: operations.testEndpoint },
+    )
     .get(
       '/api/v1/webhooks/endpoints/:endpoint_id/deliveries',
       authenticated('webhooks:read', async (context, { endpoint_id: id }: EndpointParams, caller) => {
@@ -59,3 +89,4 @@ export const endpointDeliveryRoutes = ({ db, clock }: Services, { authenticated 
       }),
       { parse: 'none', detail: operations.redeliver },
     )
+}

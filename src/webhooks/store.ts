@@ -1,6 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import type { EndpointKind, EndpointRow } from './schema.ts'
 import type { DeliveryRow } from './schema_deliveries.ts'
+import type { Receiver } from './send.ts'
 
 /** What a change can set. The URL is whole. */
 export type EndpointValues = Pick<
@@ -40,12 +41,12 @@ export async function insertEndpoint(
 export const selectEndpoints = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<StoredEndpoint>`
     select
-      id as "rowId", public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
+      e.id as "rowId", e.public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
       to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since,
       old_secret_until as old_secret_ends_at, created_at
-    from webhook_endpoints
-    where organisation_id = ${organisationId} and id < ${beforeId}
-    order by id desc
+    from webhook_endpoints e
+    where e.organisation_id = ${organisationId} and e.id < ${beforeId}
+    order by e.id desc
     limit ${limit}`
 
 export async function findEndpoint(sql: Sql, id: string): Promise<StoredEndpoint | undefined> {
@@ -57,6 +58,17 @@ export async function findEndpoint(sql: Sql, id: string): Promise<StoredEndpoint
     from webhook_endpoints
     where public_id = ${id}`
   return row
+}
+
+/** Where to send to, with the secrets that sign now. */
+export async function selectReceiver(sql: Sql, rowId: number, now: Date): Promise<Receiver> {
+  const [row] = await sql<Receiver>`
+    select
+      kind, url,
+      to_json(array_remove(array[secret, case when old_secret_until > ${now} then old_secret end], null)) as secrets
+    from webhook_endpoints
+    where id = ${rowId}`
+  return row as Receiver
 }
 
 /** Lets events still be written for the endpoint meanwhile. */

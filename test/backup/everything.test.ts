@@ -5,6 +5,7 @@ import { systemClock } from '../../src/clock.ts'
 import type { Db } from '../../src/db/client.ts'
 import { type Migration, migrate, readSchemaVersion } from '../../src/db/migrations.ts'
 import { migrations } from '../../src/platform.ts'
+import { claimDeliveries } from '../../src/webhooks/store_deliveries.ts'
 import { rejectionOf } from '../program.ts'
 import { useEmptyDatabases } from './empty.ts'
 
@@ -123,4 +124,28 @@ test('a backup of an older release is restored and migrated; one of a newer rele
   expect(await rejectionOf(restoreBackup(target, schema, linesOf(lines)))).toBe(
     `The backup has schema version ${migrations.length}, the database ${schema.length}: restore into a new, empty database.`,
   )
+})
+
+test('restored endpoints send nothing until they are enabled, and then what was pending', async () => {
+  const [source, target] = [await openEmpty(), await openEmpty()]
+  await migrate(source, migrations)
+  await source.sql.script(`
+    insert into organisations (public_id, name, plan, created_at) values ('org_a', 'A', 'free', now());
+    insert into webhook_endpoints (public_id, organisation_id, kind, url, secret, created_at, disabled_at, disabled_reason)
+    select 'whe_' || n, o.id, 'webhook', 'https://example.com', 'whsec_', now(), d.at, d.reason
+    from organisations o, (values (1, null, null), (2, now(), 'gone')) d (n, at, reason);
+    insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
+    select 'msg_1', id, 'ping', 'once', '{}', now() from organisations;
+    insert into webhook_deliveries (endpoint_id, event_id, next_attempt_at)
+    select e.id, v.id, now() from webhook_endpoints e, webhook_events v`)
+  await restoreBackup(target, migrations, linesOf(await backUp(source)))
+  const reasons = await target.sql`select public_id as id, disabled_reason as reason from webhook_endpoints order by id`
+  expect(reasons).toEqual([
+    { id: 'whe_1', reason: 'restored' },
+    { id: 'whe_2', reason: 'gone' },
+  ])
+  const claim = () => claimDeliveries(target.sql, new Date(Date.now() + 60_000), new Date(), 10)
+  expect(await claim()).toEqual([])
+  await target.sql`update webhook_endpoints set disabled_at = null, disabled_reason = null where public_id = 'whe_1'`
+  expect((await claim()).map(({ event }) => event.id)).toEqual(['msg_1'])
 })

@@ -5,6 +5,7 @@ import { findOverflow, type Watched } from '../browser.ts'
 import { inFullRun } from '../full.ts'
 import { eventually } from '../program.ts'
 import { entry } from '../service.ts'
+import { emit, setOutcome } from '../webhooks/emit.ts'
 import { daysAgo } from './evidence.ts'
 import { useConsole } from './open.ts'
 
@@ -16,6 +17,7 @@ const texts = [script, rightToLeft, endless, template, 'javascript:window.ran=1'
 
 const own = useConsole()
 const ids: string[] = []
+let endpoint: string
 /** One window for all pages: it has the files of the console after the first of them. */
 let window: Watched
 
@@ -28,7 +30,10 @@ const post = async (path: string, json: object) => {
 beforeAll(async () => {
   const { db } = own.service.services
   await db.sql`update organisations set name = ${`${script}${rightToLeft}${endless}`} where public_id = ${own.tenant.org}`
+  endpoint = (await post('/webhooks/endpoints', { url: `https://example.com/${endless}` })).id
   for (const [index, text] of texts.entries()) {
+    const event = await emit(own.service, own.tenant.org)
+    await setOutcome(own.service, event, { status: 'failed', attempts: 10, code: 500, text: text.repeat(5) })
     const { id } = await post('/prompts', { name: text })
     ids.push(id)
     await db.sql`update prompts set repository = ${`x/${index}`}, path = ${text} where public_id = ${id}`
@@ -106,6 +111,7 @@ const addresses = () => {
   const rest = [...ids]
   const shown = () => inFullRun(ids, rest.splice(0, 2))
   return consolePaths.flatMap((path) => {
+    if (path === '/settings/endpoints') return [path, `${path}?endpoint=${endpoint}`]
     if (path === '/signals') return shown().map((id) => `/signals?prompt=${id}`)
     return path.includes(':prompt_id') ? shown().map((id) => path.replace(':prompt_id', id)) : [path]
   })

@@ -15,6 +15,7 @@ beforeAll(async () => {
   promptPath = `/prompts/${own.tenant.prompt}`
   await addEvidence(own.service, own.tenant.prompt)
   expect((await own.service.postSignal(own.tenant.prompt, own.tenant.key)).status).toBe(201)
+  expect((await own.service.post('/webhooks/endpoints', own.admin, { url: 'https://example.com' })).status).toBe(201)
 })
 
 /** Waits until the page has what it asked for. */
@@ -27,6 +28,7 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
   '/settings/keys': 'tbody tr',
   '/settings/prompts': 'tbody tr',
   '/settings/webhooks': '.facts',
+  '/settings/endpoints': 'tbody tr',
   '/settings/audit': 'tbody tr',
 }
 

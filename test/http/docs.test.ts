@@ -26,7 +26,8 @@ const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList Ba
   RemovedWebhookEndpoint RotatedApiKey RotatedWebhookEndpoint ShownApiKey ShownGithubWebhook ShownOwnApiKey
   ShownPrompt ShownWebhookEndpoint SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized
   Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError WebhookDelivery WebhookDeliveryList
-  WebhookEndpoint WebhookEndpointChange WebhookEndpointList WebhookEndpointRotation WebhookRedelivery`
+  WebhookEndpoint WebhookEndpointChange WebhookEndpointList WebhookEndpointRotation
+  WebhookEndpointTest WebhookRedelivery`
 
 const service = useService()
 let document: OpenAPIV3.Document
@@ -103,6 +104,7 @@ describe('the document', () => {
       ['/api/v1/webhooks/endpoints', ['get', 'post']],
       ['/api/v1/webhooks/endpoints/{endpoint_id}', ['get', 'patch', 'delete']],
       ['/api/v1/webhooks/endpoints/{endpoint_id}/rotate', ['post']],
+      ['/api/v1/webhooks/endpoints/{endpoint_id}/test', ['post']],
       ['/api/v1/webhooks/endpoints/{endpoint_id}/deliveries', ['get']],
       ['/api/v1/webhooks/endpoints/{endpoint_id}/deliveries/{event_id}/redeliver', ['post']],
       ['/api/v1/audit', ['get']],

@@ -48,6 +48,7 @@ const promised = {
   'GET /webhooks/endpoints/:endpoint_id/deliveries': 'webhooks:read',
   'POST /webhooks/endpoints/:endpoint_id/deliveries/:event_id/redeliver': 'webhooks:write',
   'POST /webhooks/endpoints/:endpoint_id/rotate': 'webhooks:write',
+  'POST /webhooks/endpoints/:endpoint_id/test': 'webhooks:write',
   'GET /webhooks/github': 'webhooks:write',
   'PUT /webhooks/github': 'webhooks:write',
 }

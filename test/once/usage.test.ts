@@ -147,7 +147,7 @@ test.concurrent('--help lists every command; after a command, it is about that o
       ...['signals list'],
       ...['signals stats', 'usage', 'signals import', 'signals export', 'signals purge', 'impact'],
       ...['compare', 'sync', 'audit list', 'webhooks github set'],
-      ...['create', 'list', 'show', 'update', 'remove', 'rotate'].map((name) => `endpoints ${name}`),
+      ...['create', 'list', 'show', 'update', 'remove', 'rotate', 'test'].map((name) => `endpoints ${name}`),
       ...['endpoints deliveries', 'endpoints redeliver', 'console', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])

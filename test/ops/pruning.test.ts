@@ -27,6 +27,41 @@ async function fillExpired(): Promise<void> {
     select id, 'a', 'sha256=' || repeat('a', 64), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
 }
 
+/** Events of 15 and 13 days ago, each for an endpoint with this state. */
+async function fillEvents(): Promise<void> {
+  const { sql } = service.services.db
+  await sql`
+    insert into webhook_endpoints (
+      public_id, organisation_id, kind, url, secret, created_at, disabled_at, disabled_reason
+    )
+    select 'whe_' || s.name, o.id, 'webhook', 'https://example.com', 'whsec_', now(), s.disabled, 'failing' || s.disabled
+    from organisations o, (values ('on', null), ('off', now())) s (name, disabled)
+    where o.public_id = ${tenant.org}`
+  await sql`
+    with made as (
+      insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
+      select 'msg_' || e.public_id || days || status, e.organisation_id, 'ping', e.public_id || days || status, '{}',
+        now() - make_interval(days => days)
+      from webhook_endpoints e, (values (15), (13)) a (days), (values ('pending'), ('delivered'), ('failed')) s (status)
+      returning id, public_id
+    )
+    insert into webhook_deliveries (endpoint_id, event_id, status, next_attempt_at)
+    select e.id, m.id, s.status, case when s.status = 'pending' then now() + interval '1 hour' end
+    from made m
+    join webhook_endpoints e on m.public_id like 'msg_' || e.public_id || '%'
+    join (values ('pending'), ('delivered'), ('failed')) s (status) on m.public_id like '%' || s.status`
+}
+
+test('an event is kept for 14 days, and while an enabled endpoint waits for it', async () => {
+  service.clock.reset()
+  await fillEvents()
+  await createPrunings(service).prune()
+  const rows = await service.services.db.sql<{ id: string }>`
+    select v.public_id as id from webhook_events v join webhook_deliveries d on d.event_id = v.id order by id`
+  const kept = ['on', 'off'].flatMap((endpoint) => ['pending', 'delivered', 'failed'].map((s) => `${endpoint}13${s}`))
+  expect(rows.map(({ id }) => id.slice('msg_whe_'.length)).sort()).toEqual([...kept, 'on15pending'].sort())
+})
+
 async function countRows(): Promise<number[]> {
   const [row = {}] = await service.services.db.sql`
     select
@@ -44,8 +79,14 @@ test('rows expire by the time of the database, and nothing is pruned while the c
     await prune()
     expect(await countRows()).toEqual([2, 1, 1, 1])
     const lines = (logged.mock.calls as unknown as [{ pruning: string; skew_seconds: number }, string][]).splice(0)
-    expect(lines.map(([, message]) => message)).toEqual(Array(4).fill('pruning refused: clocks differ'))
-    expect(lines.map(([{ pruning }]) => pruning).sort()).toEqual(['deliveries', 'idempotency_keys', 'signals', 'texts'])
+    expect(lines.map(([, message]) => message)).toEqual(Array(5).fill('pruning refused: clocks differ'))
+    expect(lines.map(([{ pruning }]) => pruning).sort()).toEqual([
+      'deliveries',
+      'events',
+      'idempotency_keys',
+      'signals',
+      'texts',
+    ])
     expect(Math.abs((lines[0]?.[0].skew_seconds ?? 0) - seconds)).toBeLessThan(10)
     const [, shown] = /^prompt_signals_clock_skew_seconds (\S+)$/m.exec(await metrics.text()) ?? []
     expect(Math.abs(Number(shown) - seconds)).toBeLessThan(10)

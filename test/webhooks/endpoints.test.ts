@@ -1,9 +1,8 @@
 import { expect, test } from 'bun:test'
 import { type Scope, scopes } from '../../src/http/caller.ts'
-import { requireOrganisation } from '../../src/orgs/manage.ts'
-import { emitEvent } from '../../src/webhooks/events.ts'
 import type { Row } from '../program.ts'
 import { useNewTenant, useService } from '../use.ts'
+import { emit, setOutcome } from './emit.ts'
 
 const service = useService()
 const tenant = useNewTenant(service)
@@ -14,6 +13,7 @@ const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 const keyWith = async (...given: Scope[]) => (await service.createKey(tenant, given)).key
 const adminKey = () => keyWith(...scopes)
+const sendEvent = () => emit(service, tenant.org)
 
 async function create(admin: string, json: object = { url }, headers = {}): Promise<Row> {
   const { status, body } = await service.post(path, admin, json, headers)
@@ -124,7 +124,8 @@ test('an organisation has at most 20 endpoints, also of many created at the same
   expect(made.filter(({ status }) => status === 201)).toHaveLength(20)
   const rejected = made.find(({ status }) => status === 422)
   expect(rejected?.body.error.message).toBe('The organisation has 20 endpoints. Remove one first.')
-  expect((await service.get(path, admin)).body.data).toHaveLength(20)
+  const times = (await service.get(path, admin)).body.data.map(({ created_at }: Row) => created_at)
+  expect([times.length, times]).toEqual([20, times.toSorted().toReversed()])
   const { key } = await service.createKey(other, [...scopes])
   expect((await service.post(path, key, { url })).status).toBe(201)
 })
@@ -172,23 +173,10 @@ test('a caller that may write but not read gets back only what it gave, the id a
   const secret = expect.stringMatching(/^whsec_/)
   const rotated = { id, secret, old_secret_ends_at: time }
   expect(await dataOf(service.post(`${path}/${id}/rotate`, writer, {}))).toEqual(rotated)
-  const event = await emit()
+  const event = await sendEvent()
   const sent = { id: event, status: 'pending', next_attempt_at: time }
   expect(await dataOf(service.post(`${path}/${id}/deliveries/${event}/redeliver`, writer))).toEqual(sent)
 })
-
-let events = 0
-
-/** Writes an event for the tenant's endpoints. Returns its id. */
-async function emit(): Promise<string> {
-  const { db, clock } = service.services
-  const { id: organisationId } = await requireOrganisation(db, tenant.org)
-  const once = `test ${events++}`
-  await emitEvent(db.sql, { organisationId, type: 'ping', once, data: {}, now: clock.now() })
-  const rows = await db.sql<{ id: string }>`
-    select public_id as id from webhook_events where organisation_id = ${organisationId} and once = ${once}`
-  return rows[0]?.id as string
-}
 
 test('enabling an endpoint clears why it was disabled and since when it fails; disabling it again keeps both', async () => {
   const { db } = service.services
@@ -209,14 +197,9 @@ test('deliveries are listed by page with what the receiver said, and go with the
   const { db } = service.services
   const admin = await adminKey()
   const { id } = await create(admin)
-  const sent = [await emit(), await emit(), await emit()]
+  const sent = [await sendEvent(), await sendEvent(), await sendEvent()]
   const said = { status: 'failed', attempts: 10, response_code: 503, response_text: 'x'.repeat(1_000) }
-  await db.sql`
-    update webhook_deliveries d
-    set status = 'failed', attempts = 10, next_attempt_at = null, last_attempt_at = '2026-11-10T12:00:00Z',
-      response_code = 503, response_text = ${said.response_text}
-    from webhook_events v
-    where v.id = d.event_id and v.public_id = ${sent[1]}`
+  await setOutcome(service, sent[1] as string, { status: 'failed', attempts: 10, code: 503, text: said.response_text })
   const list = async (query = '') => (await service.get(`${path}/${id}/deliveries${query}`, admin)).body
   const { data, pagination } = await list('?limit=2')
   expect(data).toMatchObject([
@@ -236,11 +219,9 @@ test('deliveries are listed by page with what the receiver said, and go with the
 test('an event is sent again with every attempt that a new one has, unless the endpoint is disabled', async () => {
   const admin = await adminKey()
   const { id } = await create(admin)
-  const event = await emit()
+  const event = await sendEvent()
   const { id: other } = await create(admin)
-  await service.services.db.sql`
-    update webhook_deliveries set status = 'failed', attempts = 10, next_attempt_at = null, response_code = 500
-    where endpoint_id = (select e.id from webhook_endpoints e where e.public_id = ${id})`
+  await setOutcome(service, event, { status: 'failed', attempts: 10, code: 500, text: '' })
   const redeliver = (endpoint: string, of: string) =>
     service.post(`${path}/${endpoint}/deliveries/${of}/redeliver`, admin)
   service.clock.set('2126-11-10T12:00:00.000Z')

@@ -82,7 +82,7 @@ export const BrowserFields = ({ origins, prompts, monthly_limit: limit }: Restri
 )
 
 /** The prompts to choose from. Ids are typed only for prompts that are not listed. */
-function PromptFields({ chosen }: { chosen: string[] }) {
+export function PromptFields({ chosen }: { chosen: string[] }) {
   const { data } = usePrompts()
   const listed = data?.data ?? []
   const others = chosen.filter((id) => !listed.some((prompt) => prompt.id === id))
@@ -115,17 +115,23 @@ function PromptFields({ chosen }: { chosen: string[] }) {
   )
 }
 
+const linesOf = (form: FormData, name: string): string[] =>
+  textOf(form, name)
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+
+/** Null for all prompts. */
+export function readPrompts(form: FormData): string[] | null {
+  const prompts = [...(form.getAll('prompt') as string[]), ...linesOf(form, 'prompts')]
+  return prompts.length > 0 ? prompts : null
+}
+
 export function readRestrictions(form: FormData): Restrictions {
-  const lines = (name: string) =>
-    textOf(form, name)
-      .split('\n')
-      .map((line) => line.trim())
-      .filter((line) => line !== '')
-  const prompts = [...(form.getAll('prompt') as string[]), ...lines('prompts')]
   const limit = textOf(form, 'limit')
   return {
-    origins: lines('origins'),
-    prompts: prompts.length > 0 ? prompts : null,
+    origins: linesOf(form, 'origins'),
+    prompts: readPrompts(form),
     monthly_limit: limit === '' ? null : Number(limit),
   }
 }

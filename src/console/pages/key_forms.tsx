@@ -1,14 +1,13 @@
-import type { ComponentProps } from 'preact'
 import { useState } from 'preact/hooks'
 import { answerOf, api } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { refresh } from '../client/query.ts'
 import type { Schemas } from '../client/schemas.ts'
-import { Secret } from '../parts/copy.tsx'
-import { Dialog, FormDialog } from '../parts/dialog.tsx'
+import { FormDialog } from '../parts/dialog.tsx'
 import { Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
 import { type Preset, presets } from '../parts/scopes.ts'
+import { SecretForm } from '../parts/secret_form.tsx'
 import { Text } from '../parts/text.tsx'
 import {
   BrowserFields,
@@ -20,41 +19,15 @@ import {
   ScopeFields,
 } from './key_fields.tsx'
 
-type KeyFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit'> & {
-  madeTitle: string
-  make(form: FormData): Promise<{ data: { key: string | null } }>
-}
-
 const refreshKeys = () => refresh('/api/v1/keys', '/api/v1/audit')
 
-type ShownSecretProps = { title: string; secret: string; onClose(): void }
+type MadeKey = Promise<{ data: { key: string | null } }>
 
-/** The only sight of a key. It closes when the key was copied, or its reader says so. */
-function ShownSecret({ title, secret, onClose }: ShownSecretProps) {
-  const [isCopied, setCopied] = useState(false)
-  return (
-    <Dialog title={title} isKept={!isCopied} onClose={onClose}>
-      <p>Copy it now: it is not shown again.</p>
-      <Secret text={secret} of="the key" onCopied={() => setCopied(true)} />
-      <form method="dialog" class="row buttons">
-        <button type="submit" class="primary">
-          Done
-        </button>
-      </form>
-    </Dialog>
-  )
-}
-
-/** A form that creates a key, which is then shown only once. */
-function KeyForm({ madeTitle, make, ...dialog }: KeyFormProps) {
-  const [made, setMade] = useState<string | null>(null)
-  const submit = async (form: FormData) => {
-    const { data } = await make(form)
-    setMade(data.key)
-    refreshKeys()
-  }
-  if (made === null) return <FormDialog {...dialog} onSubmit={submit} />
-  return <ShownSecret title={madeTitle} secret={made} onClose={dialog.onClose} />
+/** The text of a key that was created. */
+async function textOf(made: MadeKey): Promise<string | null> {
+  const { data } = await made
+  refreshKeys()
+  return data.key
 }
 
 /** A form for a key with scopes that the current key may grant. */
@@ -71,10 +44,17 @@ export function NewKey({ onClose }: { onClose(): void }) {
       expires_at: readExpiry(form),
       ...(purpose === 'browser' && readRestrictions(form)),
     }
-    return answerOf(api.POST('/api/v1/keys', { body }))
+    return textOf(answerOf(api.POST('/api/v1/keys', { body })))
   }
   return (
-    <KeyForm title="New key" does="Create key" madeTitle="New key created" make={make} onClose={onClose}>
+    <SecretForm
+      title="New key"
+      does="Create key"
+      madeTitle="New key created"
+      of="the key"
+      make={make}
+      onClose={onClose}
+    >
       <Input label="Name" name="name" maxLength={500} required />
       <Select
         label="For"
@@ -86,7 +66,7 @@ export function NewKey({ onClose }: { onClose(): void }) {
       <ScopeFields isHidden={purpose !== 'scopes'} />
       {purpose === 'browser' && <BrowserFields origins={null} prompts={null} monthly_limit={null} />}
       <NewExpiry />
-    </KeyForm>
+    </SecretForm>
   )
 }
 
@@ -119,27 +99,34 @@ export function EditKey({ apiKey, onClose }: KeyProps) {
   )
 }
 
-/** How long the old key stays valid, by the number of seconds. */
-const overlaps = Object.entries({ 0: 'not at all', 3600: 'for 1 hour', 86400: 'for 1 day', 604800: 'for 1 week' })
+/** How long an old secret stays valid, by the number of seconds. */
+export const overlaps = Object.entries({
+  0: 'not at all',
+  3600: 'for 1 hour',
+  86400: 'for 1 day',
+  604800: 'for 1 week',
+})
 
 type KeyProps = { apiKey: Schemas['ApiKey']; onClose(): void }
 
 export function RotateKey({ apiKey: { id, name }, onClose }: KeyProps) {
   const [overlap, setOverlap] = useState('86400')
   const rotate = () =>
-    answerOf(
-      api.POST('/api/v1/keys/{key_id}/rotate', {
-        params: { path: { key_id: id } },
-        body: { overlap_seconds: Number(overlap) },
-      }),
+    textOf(
+      answerOf(
+        api.POST('/api/v1/keys/{key_id}/rotate', {
+          params: { path: { key_id: id } },
+          body: { overlap_seconds: Number(overlap) },
+        }),
+      ),
     )
   return (
-    <KeyForm title="Rotate key" does="Rotate" madeTitle="Key rotated" make={rotate} onClose={onClose}>
+    <SecretForm title="Rotate key" does="Rotate" madeTitle="Key rotated" of="the key" make={rotate} onClose={onClose}>
       <p>
         Creates a key that replaces <Text>{name}</Text>, with the same permissions.
       </p>
       <Select label="Old key stays valid" value={overlap} options={overlaps} onChange={setOverlap} />
-    </KeyForm>
+    </SecretForm>
   )
 }
 

@@ -10,6 +10,7 @@ import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
 import { Command, PromptLink, Text } from '../parts/text.tsx'
 import { Rate, Verdict } from '../parts/verdict.tsx'
+import { DisabledEndpoints } from './disabled_endpoints.tsx'
 
 /** The orders of the interface, and its own without one. */
 const orders = {
@@ -35,6 +36,7 @@ export function Prompts() {
   )
   return (
     <Page title="Prompts" actions={controls}>
+      <DisabledEndpoints />
       <List
         caption="Prompts"
         pageAt={(cursor) =>

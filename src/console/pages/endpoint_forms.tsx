@@ -1,0 +1,178 @@
+import { useState } from 'preact/hooks'
+import { answerOf, api } from '../client/api.ts'
+import { refresh } from '../client/query.ts'
+import type { Schemas } from '../client/schemas.ts'
+import { FormDialog } from '../parts/dialog.tsx'
+import { Input, Select } from '../parts/field.tsx'
+import { SecretForm } from '../parts/secret_form.tsx'
+import { Note } from '../parts/states.tsx'
+import { Text } from '../parts/text.tsx'
+import { PromptFields, readPrompts } from './key_fields.tsx'
+import { overlaps } from './key_forms.tsx'
+
+type Endpoint = Schemas['WebhookEndpoint']
+type Kind = Endpoint['kind']
+type EventType = NonNullable<Endpoint['events']>[number]
+type EndpointProps = { endpoint: Endpoint; onClose(): void }
+
+export const refreshEndpoints = () => refresh('/api/v1/webhooks/endpoints', '/api/v1/audit')
+
+const pathOf = ({ id }: Pick<Endpoint, 'id'>) => ({ params: { path: { endpoint_id: id } } })
+
+export const kinds: Record<Kind, string> = { webhook: 'Webhook', slack: 'Slack, Mattermost or Rocket.Chat' }
+
+const hints: Record<Kind, string> = {
+  webhook: 'Gets signed JSON, such as https://example.com/webhooks',
+  slack: 'The URL of an incoming webhook, such as https://hooks.slack.com/services/…',
+}
+
+/** When each event is sent. */
+const events: Record<EventType, string> = {
+  'change.live': 'a change went live',
+  'impact.decided': 'a verdict on a change is known',
+  'usage.threshold': '80% or all of the month is used',
+}
+
+function Choices({ chosen }: { chosen: Pick<Endpoint, 'events' | 'prompts'> }) {
+  return (
+    <>
+      <fieldset>
+        <legend>Events</legend>
+        <span class="detail">Choose none for all.</span>
+        {(Object.keys(events) as EventType[]).map((type) => (
+          <label key={type} class="row check">
+            <input type="checkbox" name="event" value={type} defaultChecked={chosen.events?.includes(type) ?? false} />
+            {events[type]} <code>{type}</code>
+          </label>
+        ))}
+      </fieldset>
+      <PromptFields chosen={chosen.prompts ?? []} />
+    </>
+  )
+}
+
+function readChoices(form: FormData): Pick<Endpoint, 'events' | 'prompts'> {
+  const chosen = form.getAll('event') as EventType[]
+  return { events: chosen.length > 0 ? chosen : null, prompts: readPrompts(form) }
+}
+
+export function NewEndpoint({ onClose }: { onClose(): void }) {
+  const [kind, setKind] = useState<Kind>('webhook')
+  const make = async (form: FormData) => {
+    const body = { kind, url: String(form.get('url')).trim(), ...readChoices(form) }
+    const { data } = await answerOf(api.POST('/api/v1/webhooks/endpoints', { body }))
+    refreshEndpoints()
+    // Messages to a chat are not signed.
+    return kind === 'slack' ? null : data.secret
+  }
+  return (
+    <SecretForm
+      title="New endpoint"
+      does="Create endpoint"
+      madeTitle="New endpoint created"
+      of="the secret"
+      make={make}
+      onClose={onClose}
+    >
+      <Select label="Kind" value={kind} options={Object.entries(kinds)} onChange={(value) => setKind(value as Kind)} />
+      <Input label="URL" hint={hints[kind]} name="url" type="url" maxLength={2_000} required />
+      <Choices chosen={{ events: null, prompts: null }} />
+    </SecretForm>
+  )
+}
+
+export function EditEndpoint({ endpoint, onClose }: EndpointProps) {
+  const submit = async (form: FormData) => {
+    const url = String(form.get('url')).trim()
+    const body = { ...readChoices(form), enabled: form.has('enabled'), ...(url !== '' && { url }) }
+    await answerOf(api.PATCH('/api/v1/webhooks/endpoints/{endpoint_id}', { ...pathOf(endpoint), body }))
+    refreshEndpoints()
+    onClose()
+  }
+  return (
+    <FormDialog title="Edit endpoint" does="Save" onSubmit={submit} onClose={onClose}>
+      <Input label="URL" hint={`Leave empty to keep ${endpoint.url}`} name="url" type="url" maxLength={2_000} />
+      <Choices chosen={endpoint} />
+      <label class="row check">
+        <input type="checkbox" name="enabled" defaultChecked={endpoint.enabled} /> Enabled: events are sent
+      </label>
+    </FormDialog>
+  )
+}
+
+export async function enableEndpoint(endpoint: Endpoint): Promise<void> {
+  const body = { enabled: true }
+  await answerOf(api.PATCH('/api/v1/webhooks/endpoints/{endpoint_id}', { ...pathOf(endpoint), body }))
+  refreshEndpoints()
+}
+
+export function RotateEndpoint({ endpoint, onClose }: EndpointProps) {
+  const [overlap, setOverlap] = useState('86400')
+  const rotate = async () => {
+    const body = { overlap_seconds: Number(overlap) }
+    const answer = api.POST('/api/v1/webhooks/endpoints/{endpoint_id}/rotate', { ...pathOf(endpoint), body })
+    const { data } = await answerOf(answer)
+    refreshEndpoints()
+    return data.secret
+  }
+  return (
+    <SecretForm
+      title="Rotate secret"
+      does="Rotate"
+      madeTitle="Secret rotated"
+      of="the secret"
+      make={rotate}
+      onClose={onClose}
+    >
+      <p>
+        Generates a secret for <Text>{endpoint.url}</Text>. While the old one is valid, both sign every event.
+      </p>
+      <Select label="Old secret stays valid" value={overlap} options={overlaps} onChange={setOverlap} />
+    </SecretForm>
+  )
+}
+
+export function RemoveEndpoint({ endpoint, onClose }: EndpointProps) {
+  const submit = async () => {
+    await answerOf(api.DELETE('/api/v1/webhooks/endpoints/{endpoint_id}', pathOf(endpoint)))
+    refreshEndpoints()
+    onClose()
+  }
+  return (
+    <FormDialog title="Remove endpoint" does="Remove" onSubmit={submit} onClose={onClose}>
+      <p>
+        <Text>{endpoint.url}</Text> gets no more events, also none that are pending. This cannot be undone.
+      </p>
+    </FormDialog>
+  )
+}
+
+/** Sends a ping and shows what the receiver answered. */
+export function TestEndpoint({ endpoint, onClose }: EndpointProps) {
+  const [outcome, setOutcome] = useState<Schemas['WebhookEndpointTest']['data']>()
+  const submit = async () => {
+    setOutcome(undefined)
+    const { data } = await answerOf(api.POST('/api/v1/webhooks/endpoints/{endpoint_id}/test', pathOf(endpoint)))
+    setOutcome(data)
+  }
+  return (
+    <FormDialog title="Test endpoint" does="Send ping" onSubmit={submit} onClose={onClose}>
+      <p>
+        Sends a ping to <Text>{endpoint.url}</Text> and shows the response.
+      </p>
+      <div role="status">
+        {outcome && (
+          <Note
+            title={`${outcome.delivered ? 'Delivered' : 'Not delivered'}${outcome.response_code ? `: ${outcome.response_code}` : ''}`}
+          >
+            {outcome.response_text && (
+              <p>
+                <Text>{outcome.response_text}</Text>
+              </p>
+            )}
+          </Note>
+        )}
+      </div>
+    </FormDialog>
+  )
+}

@@ -1,0 +1,41 @@
+import type { ComponentProps } from 'preact'
+import { useState } from 'preact/hooks'
+import { Secret } from './copy.tsx'
+import { Dialog, FormDialog } from './dialog.tsx'
+
+type ShownSecretProps = { title: string; secret: string; of: string; onClose(): void }
+
+/** The only sight of a secret. It closes when it was copied, or its reader says so. */
+function ShownSecret({ title, secret, of, onClose }: ShownSecretProps) {
+  const [isCopied, setCopied] = useState(false)
+  return (
+    <Dialog title={title} isKept={!isCopied} onClose={onClose}>
+      <p>Copy it now: it is not shown again.</p>
+      <Secret text={secret} of={of} onCopied={() => setCopied(true)} />
+      <form method="dialog" class="row buttons">
+        <button type="submit" class="primary">
+          Done
+        </button>
+      </form>
+    </Dialog>
+  )
+}
+
+type SecretFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit'> & {
+  madeTitle: string
+  of: string
+  /** Null when there is no secret to show. */
+  make(form: FormData): Promise<string | null>
+}
+
+/** A form that creates something with a secret, which is then shown only once. */
+export function SecretForm({ madeTitle, of, make, ...dialog }: SecretFormProps) {
+  const [secret, setSecret] = useState<string | null>(null)
+  const submit = async (form: FormData) => {
+    const made = await make(form)
+    setSecret(made)
+    if (made === null) dialog.onClose()
+  }
+  if (secret === null) return <FormDialog {...dialog} onSubmit={submit} />
+  return <ShownSecret title={madeTitle} secret={secret} of={of} onClose={dialog.onClose} />
+}

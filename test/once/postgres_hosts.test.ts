@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createClient } from '../client.ts'
+import { createOperator, createTenant, errorLineOf, eventually, run, startServer } from '../program.ts'
+import { withPostgres } from '../services.ts'
+import { startWithStandby } from '../standby.ts'
+
+let servers: Awaited<ReturnType<typeof startWithStandby>>
+
+beforeAll(async () => {
+  servers = await startWithStandby()
+  expect((await run(['migrate'], { settings: { DATABASE_URL: servers.primary.url } })).status).toBe(0)
+})
+
+afterAll(() => servers.stop())
+
+const readOnly = 'the database is read-only (a standby, or default_transaction_read_only is on)'
+const away = '127.0.0.1:1'
+
+test('of several hosts the primary is used, whichever it is: at the start, and after it is lost', async () => {
+  const [primary, standby] = [servers.primary, servers.standby].map(({ url }) => new URL(url).host)
+  const urlOf = (...hosts: unknown[]) => ({
+    DATABASE_URL: `postgres://postgres@${hosts.join()}/postgres`,
+    LOG_LEVEL: 'info',
+  })
+  // The schema may not have reached the standby yet; the first host is a standby, or away.
+  const operator = createOperator(urlOf(standby, primary))
+  const tenant = await createTenant(operator)
+  expect((await run(['orgs', 'list'], { settings: urlOf(away, standby, primary) })).status).toBe(0)
+  const server = await startServer(urlOf(standby, primary))
+  const client = await createClient(server.url)
+  const post = async () => (await client.postSignal(tenant.prompt, tenant.key)).status
+  /** What the service and its subscriptions have open there. */
+  const listenersOn = (url: string) =>
+    withPostgres(url, async (sql) => (await sql`select from pg_stat_activity where query ilike 'listen %'`).length > 0)
+  expect(await post()).toBe(201)
+  await eventually(() => listenersOn(servers.primary.url), true)
+
+  await servers.primary.crash('SIGKILL')
+  await eventually(async () => [await post(), (await client.call('GET', '/readyz')).body.reason], [503, 'read_only'])
+  for (const [hosts, reasons] of [
+    [[primary, standby], `${primary} (connect ECONNREFUSED ${primary}), ${standby} (${readOnly})`],
+    [[away, primary], `${away} (connect ECONNREFUSED ${away}), ${primary} (connect ECONNREFUSED ${primary})`],
+  ] as const) {
+    expect(errorLineOf(await run(['serve'], { settings: { ...urlOf(...hosts), LOG_LEVEL: 'error' } }))).toBe(
+      `The database at ${hosts.join(', ')} cannot be used: no host is a primary: ${reasons}`,
+    )
+  }
+
+  await withPostgres(servers.standby.url, (sql) => sql`select pg_promote()`)
+  await eventually(post, 201)
+  await eventually(() => listenersOn(servers.standby.url), true)
+  await eventually(async () => (await client.call('GET', '/readyz')).status, 200)
+  expect((await run(['orgs', 'list'], { settings: urlOf(primary, standby) })).status).toBe(0)
+  expect(await server.stop()).toBe(0)
+}, 60_000)

@@ -1,0 +1,27 @@
+import { requireOrganisation } from '../../src/orgs/manage.ts'
+import { emitEvent } from '../../src/webhooks/events.ts'
+import type { TestService } from '../service.ts'
+
+let events = 0
+
+/** Writes an event for the endpoints of an organisation. Returns its id. */
+export async function emit({ services: { db, clock } }: TestService, org: string): Promise<string> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  const once = `test ${events++}`
+  await emitEvent(db.sql, { organisationId, type: 'ping', once, data: {}, now: clock.now() })
+  const [row] = await db.sql<{ id: string }>`
+    select public_id as id from webhook_events where organisation_id = ${organisationId} and once = ${once}`
+  return (row as { id: string }).id
+}
+
+type Attempted = { status: 'delivered' | 'failed'; attempts: number; code: number; text: string }
+
+/** Sets the outcome of a delivery, after which nothing is sent. */
+export async function setOutcome({ services: { db } }: TestService, event: string, outcome: Attempted): Promise<void> {
+  await db.sql`
+    update webhook_deliveries d
+    set status = ${outcome.status}, attempts = ${outcome.attempts}, next_attempt_at = null,
+      last_attempt_at = '2026-11-10T12:00:00Z', response_code = ${outcome.code}, response_text = ${outcome.text}
+    from webhook_events v
+    where v.id = d.event_id and v.public_id = ${event}`
+}
