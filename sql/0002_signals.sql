@@ -84,8 +84,9 @@ $$;
 -- with one element for each signal, because the driver reads them faster than one row for each signal.
 --
 -- Locks each organisation until the transaction ends. This makes the limit exact, commits the ids of an organisation in
--- the order in which they are drawn, and lets a call see the idempotency keys of the calls before it.
-create function write_signals(
+-- the order in which they are drawn, and lets a call see the idempotency keys of the calls before it. A call that
+-- commits early does not hold the locks while the disk or a synchronous standby confirms the commit.
+create procedure write_signals(
   -- The months that the signals count towards: each organisation's month once, in ascending order of the organisations,
   -- so that two calls never deadlock.
   organisation_ids bigint[],
@@ -112,28 +113,31 @@ create function write_signals(
   browser_key_ids bigint[],
   browser_key_months date[],
   browser_key_numbers integer[],
-
-  -- recorded, refused, replayed (recorded before with the same idempotency key), conflict (that signal was another one)
-  -- or missing (the organisation has no such prompt).
-  out outcomes text[],
-  -- The id of the recorded or earlier signal; null when refused or missing.
-  out ids bigint[],
-  -- The time of the earlier signal; null as a whole when there is none.
-  out earlier_times bigint[],
-  -- What the organisation had used of its month after the signal.
-  out used integer[],
-  -- The same for the browser key; null as a whole when no signal came with one.
-  out key_used integer[],
-  -- For each month, and for each month of a browser key, the limit; null for a key without one.
-  out month_limits integer[],
-  out browser_key_limits integer[]
+  -- Whether to commit without waiting for the disk, and then to wait for a second, empty transaction. The log is
+  -- sequential, so that one confirms the first. Only possible outside of a transaction.
+  commits_early boolean,
+  -- Returned in the result.
+  write_number bigint,
+  inout result json
 )
 language plpgsql
--- The caller retries an organisation that another transaction has locked without delaying the others.
-set lock_timeout = '200ms'
 as $$
 declare
-  is_locked boolean;
+  is_set boolean;
+  -- These are in the result: recorded, refused, replayed (recorded before with the same idempotency key), conflict (that signal was another one)
+  -- or missing (the organisation has no such prompt).
+  outcomes text[];
+  -- The id of the recorded or earlier signal; null when refused or missing.
+  ids bigint[];
+  -- The time of the earlier signal; null as a whole when there is none.
+  earlier_times bigint[];
+  -- What the organisation had used of its month after the signal.
+  used integer[];
+  -- The same for the browser key; null as a whole when no signal came with one.
+  key_used integer[];
+  -- For each month, and for each month of a browser key, the limit; null for a key without one.
+  month_limits integer[];
+  browser_key_limits integer[];
   -- For each month.
   used_before integer[];
   month_used integer[];
@@ -158,9 +162,12 @@ begin
     raise exception 'write_signals needs the isolation level read committed';
   end if;
 
-  -- 5167 is the class of the advisory locks of organisations. An assignment is cheaper than a query.
+  -- The caller retries an organisation that another transaction has locked without delaying the others. An assignment is
+  -- cheaper than a query.
+  is_set := set_config('lock_timeout', '200ms', true) is not null;
+  -- 5167 is the class of the advisory locks of organisations.
   for number in 1 .. cardinality(organisation_ids) loop
-    is_locked := pg_advisory_xact_lock(5167, organisation_ids[number]::integer) is not null;
+    is_set := pg_advisory_xact_lock(5167, organisation_ids[number]::integer) is not null;
   end loop;
 
   select
@@ -285,6 +292,20 @@ begin
       coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision))
     from generate_series(1, cardinality(ids)) n
     where idempotency_key_list[n] is not null and outcomes[n] = 'recorded';
+  end if;
+
+  result := json_build_object(
+    'write', write_number, 'outcomes', outcomes, 'ids', ids, 'earlierTimes', earlier_times, 'used', used,
+    'keyUsed', key_used, 'monthLimits', month_limits, 'browserKeyLimits', browser_key_limits
+  );
+  if commits_early then
+    is_set := set_config('synchronous_commit', 'off', true) is not null;
+    commit;
+  end if;
+  -- The message does nothing but make this transaction wait for the log. A replay also confirms a signal that another call
+  -- may have committed early.
+  if commits_early or 'replayed' = any (outcomes) then
+    is_set := pg_logical_emit_message(true, 'prompt-signals', '') is not null;
   end if;
 end
 $$;

@@ -7,6 +7,7 @@ import {
   chromiumProgram,
   findOrInstall,
   gitProgram,
+  haproxyProgram,
   nginxProgram,
   type Program,
   postgresProgram,
@@ -60,9 +61,9 @@ export async function startServices(postgresSettings: string[] = []): Promise<Se
   }
 }
 
-/** The variables that say where the programs are that single tests start: a browser, git and a proxy. */
+/** The variables that say where the programs are that single tests start: a browser, git and proxies. */
 export async function findTestPrograms(): Promise<Record<string, string | undefined>> {
-  const programs = [chromiumProgram, gitProgram, nginxProgram]
+  const programs = [chromiumProgram, gitProgram, haproxyProgram, nginxProgram]
   const paths = await findOrInstall(programs)
   return Object.fromEntries(programs.map(({ variable }, index) => [variable, paths[index]]))
 }

@@ -1,7 +1,7 @@
 import type { OnRedisAvailability } from './availability.ts'
 import type { RedisClient } from './redis_client.ts'
 
-/** Two failures within this time count as down, and the first success after as long as up: some keys may still work. */
+/** Two failures within this time count as down. A success counts as up only after it: some keys may still work. */
 const settleMs = 3_000
 const closedReason = 'the connection was closed'
 
@@ -14,7 +14,7 @@ function codeOf(error: Error & { code?: unknown }): string {
   if (error.message.startsWith("ERR The user executing the script can't")) return 'NOPERM'
   if (isReply(error)) return /^[A-Z]+\b/.exec(error.message)?.[0] ?? 'ERR'
   if (typeof error.code === 'string') return error.code
-  return error.message.includes('timed out') ? 'TIMEOUT' : 'CLOSED'
+  return /timed out|in time/.test(error.message) ? 'TIMEOUT' : 'CLOSED'
 }
 
 /** Derives from commands and from the connection whether Redis serves, and why not. */
@@ -60,6 +60,8 @@ export function createRedisHealth(onAvailability: OnRedisAvailability = () => {}
       // Without a listener the client prints errors to the console; the commands themselves fail with them.
       client.on('error', (error: Error & { lastNodeError?: Error }) => {
         connectionError = error.lastNodeError ?? error
+        // Sentinels that cannot be reached close nothing.
+        if (client.status !== 'ready') down(connectionError)
       })
       client.on('ready', () => {
         connectionError = undefined

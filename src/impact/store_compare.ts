@@ -18,8 +18,15 @@ export const selectKnownCommits = (sql: Sql, { id, organisationId }: OwnedPrompt
     select text, bool_or(is_entry) as is_entry
     from (
       select lower(h.commit_sha) as text, true as is_entry
-      from history_entries h
-      where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and lower(left(h.commit_sha, 7)) = any(${begins}::text[])
+      from unnest(${begins}::text[]) given (begin)
+      cross join lateral (
+        select h.commit_sha
+        from history_entries h
+        where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
+          and lower(h.commit_sha) >= given.begin and lower(h.commit_sha) < given.begin || chr(1114111)
+        -- Makes Postgres search by commit, also where the table was small when it last looked.
+        offset 0
+      ) h
       union all
       select c.commit_sha, false
       from unnest(${begins}::text[]) given (begin)

@@ -74,7 +74,7 @@ export function createBatchRecorder(
         // A separate transaction delays no other organisation.
         const results = await db.transaction(async (sql) => {
           observe?.batchStarted(signals.length, performance.now() - addedAt)
-          return writeSignals(sql, signals, now)
+          return writeSignals(sql, signals, { keysSentAt: now })
         }, permitRequest)
         applyResults(signals, results, admission, observe, rollup)
         // A batch is of one prompt.

@@ -50,7 +50,7 @@ export function createSignalRecorder(
   const keyRefusals = createKeyRefusals()
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
     async write(signals) {
-      const results = await writeSignals(db.sql, signals)
+      const results = await writeSignals(db.sql, signals, { commitsEarly: !db.isEmbedded })
       applyResults(signals, results, admission, observe, rollup)
       results.forEach(({ outcome, keyUsage, month }, index) => {
         const keyId = signals[index]?.browserKeyId

@@ -31,7 +31,7 @@ export type WriteResult = Usage & {
   keyUsage: Usage | null
 }
 
-/** What write_signals returns: lists with one element for each signal, and the limits of the months. */
+/** The result of write_signals: lists with one element for each signal, and the limits of the months. */
 type Written = {
   write: number
   outcomes: WriteResult['outcome'][]
@@ -46,8 +46,18 @@ type Written = {
 /** Writes are numbered, so that a result can be matched to its write. */
 let writes = 0
 
-/** `keysSentAt` is needed where a signal may be older than the request that brought its idempotency key. */
-export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentAt?: Date): Promise<WriteResult[]> {
+type WriteOptions = {
+  /** Needed where a signal may be older than the request that brought its idempotency key. */
+  keysSentAt?: Date
+  /** Releases the locks before the commit is durable, and resolves once it is. Not possible in a transaction. */
+  commitsEarly?: boolean
+}
+
+export async function writeSignals(
+  sql: Sql,
+  signals: SignalToWrite[],
+  { keysSentAt, commitsEarly = false }: WriteOptions = {},
+): Promise<WriteResult[]> {
   const months = numberMonths(signals, ({ prompt }) => prompt.organisationId)
   // The finder returns the same object for the same prompt, so that most batches have few.
   const prompts = [...new Set(signals.map(({ prompt }) => prompt))]
@@ -58,12 +68,8 @@ export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentA
   const hasIdempotencyKeys = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
   writes += 1
   const write = writes
-  const [written] = await sql<Written>`
-    select
-      ${write}::bigint as write, to_json(outcomes) as outcomes, to_json(ids) as ids,
-      to_json(earlier_times) as "earlierTimes", to_json(used) as used, to_json(key_used) as "keyUsed",
-      to_json(month_limits) as "monthLimits", to_json(browser_key_limits) as "browserKeyLimits"
-    from write_signals(
+  const [row] = await sql<{ result: Written }>`
+    call write_signals(
       ${toArray(months.owners)}::text::bigint[],
       ${toArray(months.dates)}::text::date[],
       ${toArray(prompts.map(({ id }) => id))}::text::bigint[],
@@ -78,9 +84,13 @@ export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentA
       ${keysSentAt?.toISOString() ?? null}::text::timestamptz,
       ${browserKeys && toArray(browserKeys.owners)}::text::bigint[],
       ${browserKeys && toArray(browserKeys.dates)}::text::date[],
-      ${browserKeys && toArray(browserKeys.numbers)}::text::integer[]
+      ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
+      ${commitsEarly}::boolean,
+      ${write}::bigint,
+      null
     )`
   // The result of another write would show one organisation's signals to another.
+  const written = row?.result
   if (written?.write !== write) throw new Error('response does not match request')
   const { outcomes, ids, earlierTimes, used, keyUsed, monthLimits, browserKeyLimits } = written
   return signals.map(({ createdAt, month }, index) => {

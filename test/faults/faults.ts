@@ -24,9 +24,13 @@ export const faults: Fault[] = [
   { name: 'Redis killed and back empty: no caller notices', inject: killRedis },
   { name: 'Redis stopped for 2 s: no caller waits for it', inject: stopRedis },
   {
-    name: 'Postgres ended immediately and restarted: nothing acknowledged is lost',
-    inject: crashPostgres,
+    name: 'Postgres ended immediately and restarted, three times: nothing acknowledged is lost',
+    inject: (cluster) => crashPostgres(cluster, 'SIGQUIT'),
     isInEveryRun: true,
+  },
+  {
+    name: 'kill -9 of Postgres, three times: nothing acknowledged is lost',
+    inject: (cluster) => crashPostgres(cluster, 'SIGKILL'),
   },
   {
     name: 'Postgres stopped for 3 s: late or rejected, never wrong',

@@ -13,11 +13,14 @@ function assessPostgresFault(cluster: Cluster, from: number, delayedMs = Number.
   return { figures: `${rejected} answered 503, ${delayed} late`, problems }
 }
 
-export async function crashPostgres(cluster: Cluster): Promise<() => Findings> {
+export async function crashPostgres(cluster: Cluster, signal: 'SIGKILL' | 'SIGQUIT'): Promise<() => Findings> {
   const from = performance.now()
-  await cluster.postgres.crash('SIGQUIT')
-  await Bun.sleep(300)
-  await cluster.postgres.restart()
+  for (let crash = 0; crash < 3; crash++) {
+    await cluster.postgres.crash(signal)
+    await Bun.sleep(300)
+    await cluster.postgres.restart()
+    await Bun.sleep(1_000)
+  }
   return () => assessPostgresFault(cluster, from)
 }
 

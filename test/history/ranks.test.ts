@@ -4,6 +4,7 @@ import type { Db, Sql } from '../../src/db/client.ts'
 import { importHistory } from '../../src/history/import.ts'
 import { countChanges, type PromptEntry, recordEntries, recordEntry } from '../../src/history/record.ts'
 import { selectPage } from '../../src/history/store.ts'
+import { selectKnownCommits } from '../../src/impact/store_compare.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { engine } from '../harness.ts'
 import { entry, type Tenant } from '../service.ts'
@@ -191,6 +192,10 @@ test('a page reads a bounded number of rows at any depth, also when one prompt h
     })
     expect(read, `page ${page}`).toBeLessThan(600)
   }
+  const commits = await countRowsRead(async (sql) => {
+    expect(await selectKnownCommits(sql, prompt, ['abcdef0', '1234567'], 100)).toEqual([])
+  })
+  expect(commits).toBeLessThan(100)
   // The newest entry, and one with five newer ones.
   for (const created_at of [minute(6_000), minute(4_994.5)]) {
     const read = await countRowsRead(async (sql) => {

@@ -14,9 +14,12 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
   await sql.script(`
     set transaction isolation level repeatable read;
     do $$
+    declare
+      result json;
     begin
-      perform write_signals(
-        '{1}', '{2026-11-01}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null
+      call write_signals(
+        '{1}', '{2026-11-01}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null,
+        false, 1, result
       );
     exception when others then
       insert into said values (sqlerrm);
@@ -34,11 +37,20 @@ test('finding a count costs the same however many of its versions cannot be remo
   const read = `usages_of('{${organisationId}}', '{${month.name}-01}')`
   // Versions made by a transaction stay until it ends, like those made while a snapshot is held.
   const blocks = await db.transaction(async (sql) => {
-    const write = `select write_signals(
+    const write = (result: string) => `call write_signals(
       '{${organisationId}}', '{${month.name}-01}', '{${id}}', '{${organisationId}}', '{${tenant.prompt}}', '{1}', '{1}',
-      '{true}', null, '{0}', null, null, null, null, null
+      '{true}', null, '{0}', null, null, null, null, null, false, 1, ${result}
     )`
-    await sql.dynamic(`${write} from generate_series(1, 200)`)
+    await sql.script(`
+      do $$
+      declare
+        result json;
+      begin
+        for n in 1 .. 200 loop
+          ${write('result')};
+        end loop;
+      end
+      $$`)
     // The plan for a small table is kept.
     await sql.dynamic('analyze signal_usage')
     await sql.dynamic(`prepare read_usage as select * from ${read}`)
@@ -55,7 +67,7 @@ test('finding a count costs the same however many of its versions cannot be remo
         set local enable_seqscan = on;
       end
       $$`)
-    await sql.dynamic(write)
+    await sql.dynamic(write('null'))
     await analyzeGrownTables({ ...db, sql })
     await sql.dynamic('execute read_usage')
     const [plan] = await sql.dynamic('explain (analyze, buffers, format json) execute read_usage')

@@ -94,6 +94,7 @@ test('behind sentinels the replica that they promote is used after the loss of t
 test('what the server rejects is the reason for which it is down', async () => {
   const server = await startRedis()
   const replica = await startRedis('--replicaof', `127.0.0.1 ${new URL(server.url).port}`)
+  await expectError('redis+sentinel://:hunter2@127.0.0.1:1/main', 'CLOSED', 'All sentinels are unreachable')
   await expectError(replica.url, 'READONLY', "You can't write against a read only replica")
   const withoutOne = documentedUser.filter((word) => word !== '+incrby')
   await withRedis(server.url, (on) => on.call('ACL', 'SETUSER', ...withoutOne))

