@@ -78,17 +78,18 @@ export function startDeliveries(options: Options) {
     if (!reply) return releaseEndpoint(db.sql, claim)
     const now = clock.now()
     const outcome = decideOutcome(reply, claim, now, random())
-    const releaseAt = claim.receiver.kind === 'slack' ? new Date(at.getTime() + slackPauseMs) : now
+    const releaseAt = claim.receiver.kind === 'slack' ? new Date(now.getTime() + slackPauseMs) : now
     const attempt = { claim, reply, outcome, at, releaseAt }
     const { disabledReason: reason } = outcome
     if (reason) {
       const { org, organisationId, endpoint } = claim
-      await db.transaction(async (sql) => {
-        if (!(await recordAttempt(sql, attempt))) return
-        const event = { organisationId, action: 'endpoint.disabled', subject: endpoint, details: { reason } } as const
-        await recordAudit(sql, clock, { name: 'delivery' }, event)
+      const event = { organisationId, action: 'endpoint.disabled', subject: endpoint, details: { reason } } as const
+      const isDisabled = await db.transaction(async (sql) => {
+        const isRecorded = await recordAttempt(sql, attempt)
+        if (isRecorded) await recordAudit(sql, clock, { name: 'delivery' }, event)
+        return isRecorded
       })
-      observer.disabled({ org, endpoint, reason })
+      if (isDisabled) observer.disabled({ org, endpoint, reason })
     } else await recordAttempt(db.sql, attempt)
     observer.attempted(outcome.status)
   }

@@ -1,6 +1,7 @@
 // The source as it is, on Deno: nothing but its platform file depends on Bun.
 import { beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
 import { type Client, createClient } from '../client.ts'
 import { createDatabaseWithTenant, redisPrefix, redisUrl } from '../harness.ts'
 import {
@@ -13,8 +14,10 @@ import {
   startServer,
 } from '../program.ts'
 import { useDatabase } from '../use.ts'
+import { type Received, useReceiver } from '../webhooks/receiver.ts'
 
 const database = useDatabase()
+const receiver = useReceiver()
 const root = join(import.meta.dir, '../..')
 
 let server: Server
@@ -26,8 +29,9 @@ const [deno] = new Bun.Glob('@deno/*/deno').scanSync({ cwd: join(root, 'node_mod
 const program = [deno as string, 'run', '--allow-all', '--no-remote', 'src/main.ts']
 
 beforeAll(async () => {
-  operator = createOperator(database.settings)
-  const more = { REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix(), DENO_DIR: createFolder() }
+  const allowed = { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' }
+  operator = createOperator({ ...database.settings, ...allowed })
+  const more = { ...allowed, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix(), DENO_DIR: createFolder() }
   server = await startServer({ ...database.settings, ...more }, [], root, program)
   client = await createClient(server.url)
 })
@@ -40,11 +44,15 @@ test('makes its own data directory on Deno', async () => {
 })
 
 test('serves, counts and ends on Deno as it does on Bun', async () => {
-  const { key, prompt } = await createTenant(operator, 2)
+  const { org, key, prompt } = await createTenant(operator, 2)
+  const endpoint = await operator.one('endpoints', 'create', '--org', org, '--url', receiver.url)
   await operator.one(
     ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c0ffee12'],
     ...['--user-name', 'Ada', '--user-email', 'ada@example.com', '--branch', 'main'],
   )
+  await eventually(() => receiver.received.length, 1)
+  const { body, headers } = receiver.received[0] as Received
+  expect(new Webhook(endpoint.secret).verify(body, headers)).toMatchObject({ type: 'change.live' })
   const once = { key, headers: { 'idempotency-key': 'once' }, json: { value: 'positive', metadata: { session: 'a' } } }
   const answers = [
     await client.call('POST', `/api/v1/prompts/${prompt}/signals`, once),

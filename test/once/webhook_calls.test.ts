@@ -80,7 +80,7 @@ test.each(['1.1.1.1', '100.63.255.255', '172.32.0.1', '192.0.1.1', '223.255.255.
 const receiver = useReceiver()
 const { port } = new URL(receiver.url)
 const allow = (hosts: string) => hostList.parse(hosts, 'WEBHOOK_ALLOWED_HOSTS')
-const limits = { timeoutMs: 300, stopped: new AbortController().signal }
+const limits = { timeoutMs: 10_000, stopped: new AbortController().signal }
 
 const call = (url: string, options: Partial<Parameters<typeof post>[1]> = {}) =>
   post({ url, headers: {}, body: '{}' }, { ...limits, ...options })
@@ -169,6 +169,7 @@ test.each([
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const { port } = server.address() as { port: number }
-  expect(await call(`http://127.0.0.1:${port}/`, { allowedHosts: allow('127.0.0.1') })).toMatchObject({ code, text })
+  const options = { allowedHosts: allow('127.0.0.1'), timeoutMs: 300 }
+  expect(await call(`http://127.0.0.1:${port}/`, options)).toMatchObject({ code, text })
   server.close()
 })

@@ -7,7 +7,7 @@ import { Button } from '../parts/button.tsx'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
-import { Text, When } from '../parts/text.tsx'
+import { Moment, Text, When } from '../parts/text.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { DisabledEndpoints, disabledReasons } from './disabled_endpoints.tsx'
 import { EditEndpoint, kinds, NewEndpoint, RemoveEndpoint, RotateEndpoint, TestEndpoint } from './endpoint_forms.tsx'
@@ -92,7 +92,10 @@ function State({ endpoint }: { endpoint: Endpoint }) {
     <>
       {failing_since ? (
         <>
-          Failing since <When time={failing_since} />
+          Failing
+          <span class="detail">
+            since <Moment time={failing_since} />
+          </span>
         </>
       ) : (
         'Enabled'

@@ -1,0 +1,66 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createFolder } from '../program.ts'
+import { useService, useTenant } from '../use.ts'
+
+const service = useService()
+const tenant = useTenant(service)
+
+const program = fileURLToPath(import.meta.resolve('@modelcontextprotocol/conformance/dist/index.js'))
+
+/** Scenarios that must fail; one that passes fails the test. */
+const failing = [
+  // The server has tools only: no completions, resources or prompts.
+  ...[
+    'completion-complete',
+    'resources-list',
+    'resources-read-text',
+    'resources-read-binary',
+    'resources-templates-read',
+  ],
+  ...['prompts-list', 'prompts-get-simple', 'prompts-get-with-args', 'prompts-get-embedded-resource'],
+  'prompts-get-with-image',
+  // They call tools that only a server for tests has.
+  ...['tools-call-image', 'tools-call-audio', 'tools-call-embedded-resource', 'tools-call-mixed-content'],
+  'tools-call-with-progress',
+  // It expects that a page of the same host may ask. No page may: every Origin is rejected.
+  'dns-rebinding-protection',
+]
+
+const failingBefore = [
+  // Nor has it logging, subscriptions or requests to the client.
+  ...['logging-set-level', 'resources-subscribe', 'resources-unsubscribe', 'tools-call-with-logging'],
+  ...['tools-call-sampling', 'tools-call-elicitation', 'elicitation-sep1034-defaults', 'elicitation-sep1330-enums'],
+  // It warns that there is no session. The server keeps none.
+  'server-sse-multiple-streams',
+]
+
+test.each([
+  ['2026-07-28', failing],
+  ['2025-11-25', [...failing, ...failingBefore]],
+])(
+  'follows version %s of the protocol, but for the listed scenarios',
+  async (version, expected) => {
+    // The scenarios know no key.
+    const proxy = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch({ method, headers, body }) {
+        const withKey = { ...Object.fromEntries(headers), authorization: `Bearer ${tenant.key}` }
+        return fetch(`${service.url}/mcp`, { method, headers: withKey, body })
+      },
+    })
+    const file = join(createFolder(), 'failing.yml')
+    await Bun.write(file, JSON.stringify({ server: expected }))
+    const options = ['--url', `${proxy.url}mcp`, '--spec-version', version, '--expected-failures', file]
+    const child = Bun.spawn([process.execPath, '--bun', program, 'server', ...options], { stderr: 'inherit' })
+    const [shown, status] = await Promise.all([new Response(child.stdout).text(), child.exited])
+    await proxy.stop(true)
+    expect({ status, summary: shown.slice(shown.indexOf('=== SUMMARY')) }).toEqual({
+      status: 0,
+      summary: expect.stringMatching(/✓ tools-list: \d passed, 0 failed/),
+    })
+  },
+  60_000,
+)
