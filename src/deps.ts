@@ -18,7 +18,7 @@ import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { startPruning } from './ops/pruning.ts'
 import { createReadiness } from './ops/readiness.ts'
-import { build, migrations } from './platform.ts'
+import { build, migrations, resolveName } from './platform.ts'
 import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
@@ -86,7 +86,13 @@ export function createServices(
   }
   const onVerdictFailure = logFailure('looking at verdicts failed; will retry')
   const lookAtVerdicts = createVerdictWatch({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
-  const sendOnce = createSender({ clock, version: build.version, publicUrl: baseUrl, allowedHosts })
+  const sendOnce = createSender({
+    clock,
+    version: build.version,
+    publicUrl: baseUrl,
+    allowedHosts,
+    resolve: resolveName,
+  })
   const onFailure = logFailure('delivering webhooks failed; will retry')
   const deliveries = startDeliveries({ db, clock, sendOnce, observer: metrics.webhooks, isStopping, onFailure })
   const timers = [

@@ -2,7 +2,7 @@ import { operator } from '../audit/record.ts'
 import type { Config } from '../config.ts'
 import { cursorParams, readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { build } from '../platform.ts'
+import { build, resolveName } from '../platform.ts'
 import { listDeliveries, redeliver } from '../webhooks/deliveries.ts'
 import {
   changeEndpoint,
@@ -89,7 +89,7 @@ export const commands = onDatabase([
     description: 'sends a ping to an endpoint and shows the outcome',
     async run({ db, clock, config, args, output }) {
       const { PUBLIC_URL: publicUrl = '', WEBHOOK_ALLOWED_HOSTS: allowedHosts } = config
-      const sendOnce = createSender({ clock, version: build.version, publicUrl, allowedHosts })
+      const sendOnce = createSender({ clock, version: build.version, publicUrl, allowedHosts, resolve: resolveName })
       output.show(await pingEndpoint(db, clock, sendOnce, args.positional(0), operator))
     },
   },

@@ -65,6 +65,9 @@ export async function unpackSeed(directory: string): Promise<void> {
   await new Bun.Archive(await Bun.file(seedPath).arrayBuffer()).extract(directory)
 }
 
+/** getaddrinfo would hold one of the few threads until a name server answers, and file reads would wait too. */
+export const resolveName = (name: string) => Bun.dns.lookup(name, { backend: 'c-ares' })
+
 export type Receiver = { requestIP(request: Request): { address: string } | null }
 
 /** The receivers of requests that reach the routes through the framework, which does not pass them on. */

@@ -1,4 +1,5 @@
 // The only file that knows Deno. The import map in `deno.json` puts it in the place of `bun.ts`.
+import { lookup } from 'node:dns/promises'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -63,6 +64,8 @@ export async function unpackSeed(directory: string): Promise<void> {
     at += 512 + Math.ceil(size / 512) * 512
   }
 }
+
+export const resolveName = (name: string) => lookup(name, { all: true })
 
 const connections = new WeakMap<Request, Connection>()
 

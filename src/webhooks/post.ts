@@ -1,6 +1,6 @@
 // One HTTP request to an address that was checked. The modules of Node ignore proxies of the environment, follow no
 // redirect, and connect to exactly what `lookup` returns, with the name of the URL in Host and in TLS.
-import { type LookupAddress, lookup as resolveName } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 import { type IncomingMessage, request as requestPlain } from 'node:http'
 import { request as requestEncrypted } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
@@ -17,13 +17,10 @@ export type Reply = {
 
 type Outgoing = { url: string; headers: Record<string, string>; body: string }
 
-type Resolve = (
-  name: string,
-  options: { all: true },
-  answer: (error: Error | null, found: LookupAddress[]) => void,
-) => void
+/** Finds the addresses of a name. Must hold no thread: organisations choose the name servers, which may never answer. */
+export type Resolve = (name: string) => Promise<LookupAddress[]>
 
-type Options = { allowedHosts?: HostList | undefined; timeoutMs: number; stopped: AbortSignal; resolve?: Resolve }
+type Options = { allowedHosts?: HostList | undefined; timeoutMs: number; stopped: AbortSignal; resolve: Resolve }
 
 const maxTextLength = 1_000
 /** A character has at most four bytes. */
@@ -34,7 +31,7 @@ class UnreachableError extends Error {}
 
 /** Rejects only when it is stopped. */
 export async function post({ url: text, headers, body }: Outgoing, options: Options): Promise<Reply> {
-  const { allowedHosts, timeoutMs, stopped, resolve = resolveName } = options
+  const { allowedHosts, timeoutMs, stopped, resolve } = options
   const timedOut = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([timedOut, stopped])
   try {
@@ -67,13 +64,15 @@ function createLookup(url: URL, allowedHosts: HostList | undefined, resolve: Res
   const address = hostname.replace(/^\[|\]$/g, '')
   if (isIP(address) && !isReachable(address)) throw new UnreachableError(notAllowed)
   return (name, { all }, answer) =>
-    resolve(name, { all: true }, (error, found) => {
-      const [first, ...rest] = (found ?? []).filter(({ address }) => isReachable(address))
-      if (error) answer(error, '')
-      else if (!first) answer(new UnreachableError(notAllowed), '')
-      else if (all) answer(null, [first, ...rest])
-      else answer(null, first.address, first.family)
-    })
+    resolve(name).then(
+      (found) => {
+        const [first, ...rest] = found.filter(({ address }) => isReachable(address))
+        if (!first) answer(new UnreachableError(notAllowed), '')
+        else if (all) answer(null, [first, ...rest])
+        else answer(null, first.address, first.family)
+      },
+      (error) => answer(error, ''),
+    )
 }
 
 const notAllowed = 'The address is not public, or not https. The operator can allow it (WEBHOOK_ALLOWED_HOSTS).'

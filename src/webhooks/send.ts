@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { HostList } from '../setting_types.ts'
 import type { WebhookEvent } from './events.ts'
 import { describeEvent } from './message.ts'
-import { post, type Reply } from './post.ts'
+import { post, type Reply, type Resolve } from './post.ts'
 import { signBody } from './sign.ts'
 
 /** Where to send to. Each of the secrets signs. */
@@ -18,13 +18,14 @@ type Options = {
   version: string
   publicUrl: string
   allowedHosts?: HostList | undefined
+  resolve: Resolve
 }
 
 const defaultTimeoutMs = 15_000
 const neverStopped = new AbortController().signal
 
 export const createSender =
-  ({ clock, version, publicUrl, allowedHosts }: Options): SendOnce =>
+  ({ clock, version, publicUrl, allowedHosts, resolve }: Options): SendOnce =>
   ({ kind, url, secrets }, event, { timeoutMs = defaultTimeoutMs, stopped = neverStopped } = {}) => {
     const { id, type, timestamp, data } = event
     const isSlack = kind === 'slack'
@@ -35,5 +36,5 @@ export const createSender =
       'user-agent': `prompt-signals/${version}`,
       ...(isSlack ? {} : signBody(id, clock.now(), body, secrets)),
     }
-    return post({ url, headers, body }, { allowedHosts, timeoutMs, stopped })
+    return post({ url, headers, body }, { allowedHosts, timeoutMs, stopped, resolve })
   }

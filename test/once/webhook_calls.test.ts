@@ -1,6 +1,9 @@
 // What follows from an attempt, and which addresses an attempt can reach.
 import { expect, test } from 'bun:test'
+import { createSocket } from 'node:dgram'
+import { getServers, setServers } from 'node:dns'
 import { createServer, type Socket } from 'node:net'
+import { resolveName } from '../../src/platform.ts'
 import { hostList } from '../../src/setting_types.ts'
 import { decideOutcome } from '../../src/webhooks/outcome.ts'
 import { post } from '../../src/webhooks/post.ts'
@@ -80,7 +83,7 @@ test.each(['1.1.1.1', '100.63.255.255', '172.32.0.1', '192.0.1.1', '223.255.255.
 const receiver = useReceiver()
 const { port } = new URL(receiver.url)
 const allow = (hosts: string) => hostList.parse(hosts, 'WEBHOOK_ALLOWED_HOSTS')
-const limits = { timeoutMs: 10_000, stopped: new AbortController().signal }
+const limits = { timeoutMs: 10_000, stopped: new AbortController().signal, resolve: resolveName }
 
 const call = (url: string, options: Partial<Parameters<typeof post>[1]> = {}) =>
   post({ url, headers: {}, body: '{}' }, { ...limits, ...options })
@@ -110,12 +113,9 @@ test('an allowed host is reached over http, and no other address or name of it',
 
 /** Answers each look-up with the next list of addresses, the last one for ever. */
 function resolveTo(...answers: string[]) {
-  return (_: string, __: object, answer: (error: null, found: { address: string; family: number }[]) => void) => {
+  return async () => {
     const list = answers.length > 1 ? (answers.shift() as string) : (answers[0] as string)
-    answer(
-      null,
-      list.split(' ').map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
-    )
+    return list.split(' ').map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
   }
 }
 
@@ -129,6 +129,22 @@ test('a name is resolved once per attempt, and only addresses that passed the ch
   expect((await call(url, { resolve: resolveTo('127.0.0.1 127.0.0.2'), allowedHosts })).text).toContain('ECONNREFUSED')
   expect((await call(url, { resolve: resolveTo('127.0.0.1'), allowedHosts })).text).toContain('not public')
   expect(receiver.received).toHaveLength(before)
+})
+
+test('a name server that never answers delays no other name, and no file', async () => {
+  const asked = new Set<string>()
+  const silent = createSocket('udp4').on('message', (query) => asked.add(query.toString('latin1', 13, 14)))
+  await new Promise<void>((bound) => silent.bind(0, '127.0.0.1', bound))
+  const servers = getServers()
+  setServers([`127.0.0.1:${silent.address().port}`])
+  const names = [...'abcdefgh'].map((letter) => `https://${letter}.example:${port}/`)
+  const attempts = names.map((url) => call(url, { timeoutMs: 1_000 }))
+  expect((await call(`http://localhost:${port}/`, { allowedHosts: allow('localhost') })).code).toBe(204)
+  await Bun.file(import.meta.path).text()
+  for (const { text } of await Promise.all(attempts)) expect(text).toBe('No answer within 1 s.')
+  expect([...asked].sort().join('')).toBe('abcdefgh')
+  setServers(servers)
+  silent.close()
 })
 
 test('a redirect is an answer, and not followed', async () => {
