@@ -86,8 +86,8 @@ export const changeEndpoint = (
 ): Promise<EndpointRow> =>
   db.transaction(async (sql) => {
     const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
-    const { organisationId, kind, fullUrl: url, events, prompts } = endpoint
-    const values = await parseValues(sql, organisationId, { kind, url, events, prompts, ...given }, isAllowedHost)
+    const { organisationId } = endpoint
+    const values = await parseValues(sql, organisationId, given, isAllowedHost, endpoint)
     const isNowDisabled = enabled === false && endpoint.disabled_at === null
     const state = enabled ? enabledState : isNowDisabled ? disabledState(clock.now()) : {}
     const changed = { ...endpoint, ...values, ...state }
@@ -141,20 +141,36 @@ export async function requireEndpoint(
   return endpoint
 }
 
-type Chosen = { kind: EndpointValues['kind']; url: string } & Pick<EndpointValues, 'events' | 'prompts'>
+type Chosen = Pick<EndpointValues, 'kind' | 'fullUrl' | 'events' | 'prompts'>
+const noneChosen: Chosen = { kind: 'webhook', fullUrl: '', events: null, prompts: null }
 
-async function parseValues(sql: Sql, organisationId: number, given: Chosen, isAllowedHost: IsAllowedHost) {
+/** Checks only what is given: an endpoint can be disabled also when its host or a prompt is no longer valid. */
+async function parseValues(
+  sql: Sql,
+  organisationId: number,
+  given: Omit<EndpointChange, 'enabled'>,
+  isAllowedHost: IsAllowedHost,
+  stored = noneChosen,
+): Promise<Chosen> {
   const problems: Detail[] = []
-  const fullUrl = parseEndpointUrl(given, isAllowedHost)
+  const { kind = stored.kind, url } = given
+  const fullUrl = url === undefined ? stored.fullUrl : parseEndpointUrl({ url, kind }, isAllowedHost)
   if (typeof fullUrl !== 'string') problems.push(fullUrl)
-  const prompts = given.prompts && [...new Set(given.prompts)]
-  const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
+  // As a webhook's, the URL of a chat would be shown.
+  if (url === undefined && kind !== stored.kind)
+    problems.push({ path: '/url', message: 'must be given with another kind' })
+  const { prompts = stored.prompts, events = stored.events } = given
+  const own = await findOwnPrompts(sql, organisationId, given.prompts ?? [])
   for (const [index, prompt] of (given.prompts ?? []).entries()) {
     if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
   }
   if (problems.length > 0) throw invalid('The endpoint is not valid.', problems.slice(0, 10))
-  const events = given.events && [...new Set(given.events)]
-  return { kind: given.kind, fullUrl: fullUrl as string, events, prompts }
+  return {
+    kind,
+    fullUrl: fullUrl as string,
+    events: events && [...new Set(events)],
+    prompts: prompts && [...new Set(prompts)],
+  }
 }
 
 const generateSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`

@@ -62,6 +62,8 @@ test('what is secret of a URL is in no answer and no audit entry', async () => {
   const { id } = (await call(service.post(path, admin, json, retry))).data
   const shown = { id, url: 'https://hooks.slack.com/…' }
   expect((await call(service.post(path, admin, json, retry))).data).toMatchObject(shown)
+  const details = [{ path: '/url', message: 'must be given with another kind' }]
+  expect(await call(service.patch(`${path}/${id}`, admin, { kind: 'webhook' }))).toMatchObject({ error: { details } })
   for (const given of [
     { url: `https://chat.example.com${slackPath}` },
     { url: `${url}?token=XXXXXXXX`, kind: 'webhook' },
@@ -155,6 +157,16 @@ test.each([
   expect(await service.post(path, admin, json)).toMatchObject(rejected)
   const change = Object.keys(json).length > 0 ? rejected : { status: 422 }
   expect(await service.patch(`${path}/${id}`, admin, json)).toMatchObject(change)
+})
+
+test('an endpoint can be disabled also when its host and prompts are no longer allowed', async () => {
+  const admin = await adminKey()
+  const { id } = await create(admin)
+  const stored = { url: 'http://chat.internal/', prompts: ['pmt_erased'] }
+  await service.services.db.sql`
+    update webhook_endpoints set url = ${stored.url}, prompts = ${stored.prompts}::text[] where public_id = ${id}`
+  const { status, body } = await service.patch(`${path}/${id}`, admin, { enabled: false })
+  expect([status, body.data]).toEqual([200, expect.objectContaining({ ...stored, enabled: false })])
 })
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {
