@@ -68,7 +68,7 @@ create table decided_verdicts (
 
 -- The newest signal of a prompt when its verdicts were last looked at.
 create table verdict_looks (
-  prompt_id bigint primary key references prompts,
+  prompt_id bigint primary key references prompts on delete cascade,
   signal_id bigint not null
 );
 

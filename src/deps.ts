@@ -69,8 +69,10 @@ export function createServices(
   )
   const lastUsed = createLastUsed(db)
   const keys = createKeyVerifier(db, clock, lastUsed)
+  let lostConnections = 0
   // The connection may have been lost in a failover to a server that lacks the last changes.
   db.onConnectionLost(() => {
+    lostConnections += 1
     prompts.forget()
     keys.forget()
   })
@@ -113,6 +115,7 @@ export function createServices(
     whyUnavailable,
     version: build.version,
     verifyKey: keys.verify,
+    lostConnections: () => lostConnections,
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,

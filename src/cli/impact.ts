@@ -27,7 +27,7 @@ export const commands: Command[] = [
       'compare --prompt PROMPT --base SHA --head SHA [--url URL] [--since TIME] [--until TIME] [--margin M] ' +
       '[--fail-on VERDICTS]',
     description:
-      'compares two versions of a prompt that ran side by side, by the commits that their signals name; --fail-on exits ' +
+      'compares two versions of a prompt that ran side by side, by their commits; --fail-on exits ' +
       'with status 1 if the verdict is one of these',
     check(args) {
       checkUrl(args)

@@ -61,7 +61,7 @@ export const commands = onDatabase([
   },
   {
     usage: 'orgs update ORG --store-text on|off',
-    description: 'says whether the texts of prompts may be stored; off erases those that are',
+    description: 'allows storing the texts of prompts, or not; off erases them',
     ifInterrupted: 'texts are no longer stored; some may not be erased yet: run it again',
     verifyWith: 'orgs list',
     check: storeTextOption,

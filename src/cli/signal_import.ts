@@ -11,7 +11,7 @@ export const signalImportCommands = onDatabase([
   {
     usage: 'signals import FILE|- --prompt PROMPT',
     description:
-      'imports signals of any time in the past from the NDJSON or CSV of an export; known signals are skipped, and only ' +
+      'imports past signals from the NDJSON or CSV of an export; known signals are skipped, and only ' +
       'those of the current month count towards its limit',
     readsFile: true,
     ifInterrupted: 'the signals recorded so far stay; run it again to import the rest',

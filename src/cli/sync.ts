@@ -16,7 +16,7 @@ export const commands: Command[] = [
       'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB] [--map FILE] [--text] [--dry-run]',
     description:
       'syncs prompt histories from a git clone; --url calls a service with the key in PROMPT_SIGNALS_KEY, --create ' +
-      'creates a prompt for every file that matches, --map writes the prompt id of each file, --text also stores ' +
+      'registers a prompt for every matching file, --map writes the prompt id of each, --text also stores ' +
       'the text of each change',
     ifInterrupted: 'the entries recorded so far stay; run it again to complete the sync',
     check(args) {

@@ -58,6 +58,8 @@ type Services = {
   /** Tells failures of the database that are foreseen from all others, for which it returns undefined. */
   whyUnavailable(error: unknown): UnavailableReason | undefined
   verifyKey: KeyVerifier
+  /** Counts the connections to the database that were lost. */
+  lostConnections(): number
   findAddress: AddressFinder
   rateLimits: RateLimiters
   baseUrl: string
@@ -70,7 +72,7 @@ const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
 
 /** Wraps every handler. The hooks of the framework could do the same, but cost a third more processor time. */
 export function createRouteWrapper(services: Services): RouteWrapper {
-  const { log, clock, metrics, drain, whyUnavailable, verifyKey, findAddress, baseUrl } = services
+  const { log, clock, metrics, drain, whyUnavailable, verifyKey, lostConnections, findAddress, baseUrl } = services
   const { perKey, perAddress } = services.rateLimits
 
   function end(context: RequestContext, response: Response): void {
@@ -175,7 +177,20 @@ export function createRouteWrapper(services: Services): RouteWrapper {
           const rejected = perKey && rejectExceeded(context, perKey.take(caller.id), 'key_rate')
           if (rejected) return rejected
           requirePrompt(caller, params)
-          return handle(context, params, caller)
+          const answer = handle(context, params, caller)
+          return context.request.method === 'GET' ? answer.then(readAgainIfLost) : answer
+        }
+        let lostBefore = lostConnections()
+        // In a failover to a server that lacks the last changes, the rows that were read may be of another organisation now.
+        const readAgainIfLost = async (response: Response): Promise<Response> => {
+          if (lostConnections() === lostBefore) return response
+          lostBefore = lostConnections()
+          response.body?.cancel().catch(() => {})
+          const current = await verify()
+          requireAccess(current)
+          requirePrompt(current, params)
+          context.caller = current
+          return readAgainIfLost(await handle(context, params, current))
         }
         // No promise for a cached key: `T | Promise<T>` here and in KeyVerifier is measurable in throughput.
         const caller = verify()

@@ -36,6 +36,8 @@ export async function claimRetention(sql: Sql): Promise<boolean> {
 
 /** Deletes what is left of a prompt's signals, and their counts, together with the prompt. The usage of the month stays. */
 export async function deleteSignals(sql: Sql, promptId: number): Promise<void> {
+  // Before the deletion begins, because it does not see what a rollup adds during the wait.
+  await sql`select from lock_watermark(${promptId})`
   await sql`
     with
       rows as (delete from signals where prompt_id = ${promptId}),

@@ -1,11 +1,14 @@
 import { expect, test } from 'bun:test'
+import type { Sql } from '../../src/db/client.ts'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
 import { hashText } from '../../src/history/texts.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { erasePrompt } from '../../src/prompts/erase.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
+import { eraseLastSignals } from '../../src/signals/erase.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { push } from '../github/payloads.ts'
+import { engine } from '../harness.ts'
 import { eventually, rejectionOf } from '../program.ts'
 import { entry } from '../service.ts'
 import { countOf, fillEvery, startReplica } from '../signals/fixtures.ts'
@@ -40,6 +43,7 @@ async function createFull(): Promise<Hook & { prompt: string; id: number }> {
   const signal = { value: 'positive', metadata: { commit_sha: named.commit_sha } }
   await service.post(`/prompts/${prompts.greeting}/signals`, tenant.key, signal, { 'idempotency-key': 'a' })
   await db.sql`select roll_up_signals(${id}, 10000)`
+  await db.sql`insert into verdict_looks (prompt_id, signal_id) values (${id}, 1)`
   return { ...hook, prompt: prompts.greeting, id }
 }
 
@@ -76,7 +80,7 @@ test('an erased prompt leaves no row, but the month’s usage, the audit entry a
   const { key } = await service.createKey(tenant, ['keys:read', 'prompts:read'])
   expect(await tablesWith(id)).toEqual([
     ...['github_affected_prompts', 'history_entries', 'history_ranks', 'idempotency_keys', 'merged_commits'],
-    ...['signal_commit_counts', 'signal_counts', 'signal_watermarks', 'signals'],
+    ...['signal_commit_counts', 'signal_counts', 'signal_watermarks', 'signals', 'verdict_looks'],
   ])
   await db.sql`
     insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
@@ -138,3 +142,31 @@ test('replicas that know a prompt record nothing once it is erased, and soon for
   expect((await replica.postSignal(prompts.farewell, tenant.key)).status).toBe(201)
   await replica.stop()
 })
+
+// The embedded engine runs one transaction at a time.
+if (engine === 'postgres') {
+  test('an erasure also deletes what a rollup in flight adds', async () => {
+    const { db } = service.services
+    const { prompt: publicId } = await service.createTenant()
+    const prompt = await requirePrompt(db.sql, publicId)
+    const rollUpOne = async (sql: Sql, at: string) => {
+      await fillEvery(service, publicId, at, 1)
+      await sql`select roll_up_signals(${prompt.id}, 10)`
+    }
+    await rollUpOne(db.sql, '2026-10-01T00:00:00Z')
+    let erasing: Promise<void> | undefined
+    await db.transaction(async (sql) => {
+      await rollUpOne(sql, '2026-10-02T00:00:00Z')
+      erasing = db.transaction((other) => eraseLastSignals(other, prompt))
+      erasing.catch(() => {})
+      await eventually(async () => {
+        const waiting = await db.sql`
+          select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%watermark%'`
+        return waiting.length
+      }, 1)
+    })
+    await erasing
+    expect(await tablesWith(prompt.id)).toEqual([])
+  })
+}
