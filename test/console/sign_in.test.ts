@@ -162,7 +162,7 @@ test('the command makes a key that expires in 12 hours and changes nothing unles
   expect(Math.abs(lives - 12 * 3_600_000)).toBeLessThan(60_000)
   const keys = await operator.json('keys', 'list', '--org', tenant.org)
   const scopes = keys.find(({ id }) => id === made.key)?.scopes as string[]
-  expect(scopes).toEqual(['history:read', 'signals:read', 'prompts:read', 'usage:read', 'keys:read'])
+  expect(scopes).toEqual(['history:read', 'signals:read', 'prompts:read', 'usage:read', 'keys:read', 'webhooks:read'])
   const off = createOperator({ ...settings, CONSOLE: 'off' })
   expect(await off.errorLine('console', '--org', tenant.org)).toBe('The console is turned off: CONSOLE is off.')
 })
