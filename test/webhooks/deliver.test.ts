@@ -88,6 +88,15 @@ test('a body is below 20 kB, however long the fields of a change are', async () 
   expect(Buffer.byteLength(receiver.received[0]?.body as string)).toBeLessThan(20_000)
 })
 
+test('a change of the last minutes is told also when a newer one overtook it', async () => {
+  const { id } = await createEndpoint()
+  const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
+  for (const minutes of [1, 9, 11]) await record({ created_at: ago(minutes), commit_sha: `e${minutes}` })
+  await eventually(() => statesOf(id), [...Array(2)].fill(['delivered', 1]))
+  const told = receiver.received.map(({ body }) => JSON.parse(body).data.change.commit_sha)
+  expect(told).toEqual(['e1', 'e9'])
+})
+
 test('only the newest change is told, not what is older than a day, on another branch, or no change', async () => {
   const { id } = await createEndpoint({ events: ['change.live'] })
   const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString()
