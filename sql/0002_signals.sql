@@ -23,6 +23,9 @@ create table signals (
 -- The order of lists and exports. A signal of a batch may have an earlier time than signals with a lower id.
 create index on signals (prompt_id, created_at, id);
 
+-- Statements compare both. Without this, Postgres expects far too few signals of a prompt, and reads all of them to sort them.
+create statistics signals_owner (dependencies) on prompt_id, organisation_id from signals;
+
 -- A row is an organisation's month: the number of signals recorded in it. write_signals is the only writer. `block` is
 -- `used / 200`, and part of the key so that the row stays cheap to find: every write leaves a dead version, which vacuum
 -- cannot remove while a session holds a snapshot. A look-up of the highest block reads at most 200 versions.

@@ -42,6 +42,9 @@ create index on history_entries (prompt_id, action, created_at, id);
 create index on history_entries (prompt_id, branch_name, created_at, id);
 create index on history_entries (organisation_id, text_hash) where text_hash is not null;
 
+-- Like signals_owner.
+create statistics history_entries_owner (dependencies) on prompt_id, organisation_id from history_entries;
+
 -- A text that entries of an organisation have, once per content. Organisations share none, so that nobody can learn
 -- what another one stores.
 create table prompt_texts (

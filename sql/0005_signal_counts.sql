@@ -35,6 +35,10 @@ create table signal_commit_counts (
   primary key (prompt_id, minutes, commit_sha, start)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 
+-- Like signals_owner.
+create statistics signal_counts_owner (dependencies) on prompt_id, organisation_id from signal_counts;
+create statistics signal_commit_counts_owner (dependencies) on prompt_id, organisation_id from signal_commit_counts;
+
 -- Finds the idempotency key of a signal that is erased.
 create index on idempotency_keys (prompt_id, signal_id);
 

@@ -102,8 +102,11 @@ export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
       select * from removed_entries r where r.prompt_id = c.prompt_id and r.commit_sha = c.commit_sha offset 0
     ) r`
 
-/** Those of the entries, not older than `since`, that are the newest change of their prompt. */
-export async function selectLiveChanges(sql: Sql, ids: number[], since: Date) {
+/**
+ * Those of the entries, not older than `since`, that are the newest change of their prompt. After `overtakenSince`, the
+ * newest of these entries is enough.
+ */
+export async function selectLiveChanges(sql: Sql, ids: number[], since: Date, overtakenSince: Date) {
   const rows = await sql<EntryRow & { organisationId: number; promptId: string; promptName: string }>`
     select
       h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.title,
@@ -114,6 +117,7 @@ export async function selectLiveChanges(sql: Sql, ids: number[], since: Date) {
       and not exists (
         select from history_changes later
         where later.prompt_id = h.prompt_id and (later.created_at, later.id) > (h.created_at, h.id)
+          and (h.created_at < ${overtakenSince} or later.id = any (${`{${ids}}`}::text::bigint[]))
       )`
   return rows.map(({ organisationId, promptId: id, promptName: name, ...entry }) => ({
     organisationId,

@@ -30,6 +30,8 @@ const lookEveryMs = 500
 const measureEveryMs = 10_000
 /** An organisation has at most 20 endpoints, each with one delivery in flight. */
 const maxInFlight = 100
+/** Endpoints that fail share half of the pool. The others find room however many hang. */
+const maxFailing = 50
 /** Longer than an attempt takes. When a replica is lost, others take its deliveries up after this time. */
 const claimMs = 20_000
 /** How long a stop waits for attempts in flight. */
@@ -41,17 +43,23 @@ const slackPauseMs = 1_000
 export function startDeliveries(options: Options) {
   const { db, clock, sendOnce, observer, isStopping, onFailure, random = Math.random } = options
   const inFlight = new Set<Promise<void>>()
+  let failing = 0
   const aborting = new AbortController()
   let isStopped = false
   let looking: Promise<void> | undefined
 
-  /** Claims until nothing is due or the pool is full. */
   async function lookForDue(): Promise<void> {
+    await claimDue(false)
+    await claimDue(true)
+  }
+
+  /** Claims until nothing is due or the pool is full. */
+  async function claimDue(isFailing: boolean): Promise<void> {
     for (;;) {
-      const room = maxInFlight - inFlight.size
-      if (room === 0 || isStopped || isStopping()) return
+      const room = Math.min(maxInFlight - inFlight.size, isFailing ? maxFailing - failing : maxInFlight)
+      if (room <= 0 || isStopped || isStopping()) return
       const now = clock.now()
-      const claims = await claimDeliveries(db.sql, now, new Date(now.getTime() + claimMs), room)
+      const claims = await claimDeliveries(db.sql, now, new Date(now.getTime() + claimMs), room, isFailing)
       for (const claim of claims) start(claim)
       if (claims.length < room) return
     }
@@ -65,10 +73,15 @@ export function startDeliveries(options: Options) {
   }
 
   function start(claim: Claim): void {
+    const counted = claim.failingSince === null ? 0 : 1
     const attempt = deliver(claim)
       .catch(onFailure)
-      .finally(() => inFlight.delete(attempt))
+      .finally(() => {
+        inFlight.delete(attempt)
+        failing -= counted
+      })
     inFlight.add(attempt)
+    failing += counted
     attempt.then(look).catch(onFailure)
   }
 

@@ -24,11 +24,17 @@ type ClaimRow = Omit<Claim, 'event' | 'receiver'> & {
 }
 
 /**
- * Claims up to `limit` endpoints that have a delivery due, those first that were served longest ago, and returns the delivery
+ * Claims up to `limit` endpoints that fail, or do not, and have a delivery due, those first that were served longest ago, and returns the delivery
  * of each that is due longest. One delivery per endpoint is in flight, on all replicas together, so that one that hangs
  * delays only its own. The recursion visits the endpoints with pending deliveries, however many each has.
  */
-export async function claimDeliveries(sql: Sql, now: Date, until: Date, limit: number): Promise<Claim[]> {
+export async function claimDeliveries(
+  sql: Sql,
+  now: Date,
+  until: Date,
+  limit: number,
+  isFailing: boolean,
+): Promise<Claim[]> {
   const rows = await sql<ClaimRow>`
     with recursive pending as (
       (select d.endpoint_id from webhook_deliveries d where d.status = 'pending' order by d.endpoint_id limit 1)
@@ -53,7 +59,8 @@ export async function claimDeliveries(sql: Sql, now: Date, until: Date, limit: n
         order by d.next_attempt_at, d.id
         limit 1
       ) d
-      where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= ${now})
+      where e.disabled_at is null and (e.failing_since is not null) = ${isFailing}::boolean
+        and (e.claimed_until is null or e.claimed_until <= ${now})
       order by e.claimed_until nulls first
       limit ${limit}
       for no key update of e skip locked
@@ -81,17 +88,6 @@ export async function claimDeliveries(sql: Sql, now: Date, until: Date, limit: n
     ...row,
     event: { ...event, timestamp: new Date(event.timestamp) } as WebhookEvent,
   }))
-}
-
-/** Undefined for an endpoint that does not exist. */
-export async function selectReceiver(sql: Sql, endpoint: string, now: Date): Promise<Receiver | undefined> {
-  const [row] = await sql<Receiver>`
-    select
-      kind, url,
-      to_json(array_remove(array[secret, case when old_secret_until > ${now} then old_secret end], null)) as secrets
-    from webhook_endpoints
-    where public_id = ${endpoint}`
-  return row
 }
 
 type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; at: Date; releaseAt: Date }

@@ -144,7 +144,7 @@ test('restored endpoints send nothing until they are enabled, and then what was 
     { id: 'whe_1', reason: 'restored' },
     { id: 'whe_2', reason: 'gone' },
   ])
-  const claim = () => claimDeliveries(target.sql, new Date(Date.now() + 60_000), new Date(), 10)
+  const claim = () => claimDeliveries(target.sql, new Date(Date.now() + 60_000), new Date(), 10, false)
   expect(await claim()).toEqual([])
   await target.sql`update webhook_endpoints set disabled_at = null, disabled_reason = null where public_id = 'whe_1'`
   expect((await claim()).map(({ event }) => event.id)).toEqual(['msg_1'])

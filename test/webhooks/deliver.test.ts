@@ -88,6 +88,15 @@ test('a body is below 20 kB, however long the fields of a change are', async () 
   expect(Buffer.byteLength(receiver.received[0]?.body as string)).toBeLessThan(20_000)
 })
 
+test('a change of the last minutes is told also when a newer one overtook it', async () => {
+  const { id } = await createEndpoint()
+  const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
+  for (const minutes of [1, 9, 11]) await record({ created_at: ago(minutes), commit_sha: `e${minutes}` })
+  await eventually(() => statesOf(id), [...Array(2)].fill(['delivered', 1]))
+  const told = receiver.received.map(({ body }) => JSON.parse(body).data.change.commit_sha)
+  expect(told).toEqual(['e1', 'e9'])
+})
+
 test('only the newest change is told, not what is older than a day, on another branch, or no change', async () => {
   const { id } = await createEndpoint({ events: ['change.live'] })
   const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString()
@@ -231,6 +240,25 @@ test('one that hangs delays neither other endpoints of the organisation nor othe
   await service.delete(`${path}/${slow.id}`, await adminOf(tenant))
 })
 
+test('endpoints of many organisations that fail and hang leave room for others', async () => {
+  receiver.answer = (path) => (path === '/slow' ? hang() : new Response(null, { status: 204 }))
+  const { sql } = service.services.db
+  const others = await Promise.all(Array.from({ length: 6 }, () => service.createTenant()))
+  for (const other of others) await createEndpoint({ url: `${receiver.url}/slow` }, other)
+  await sql`
+    insert into webhook_endpoints (public_id, organisation_id, kind, url, secret, created_at)
+    select e.public_id || n, e.organisation_id, e.kind, e.url, e.secret, e.created_at
+    from webhook_endpoints e, generate_series(1, 19) n
+    where e.url like '%/slow'`
+  await sql`update webhook_endpoints set failing_since = now() where url like '%/slow'`
+  for (const other of others) await emit(other)
+  await eventually(() => receiver.received.length, 50)
+  const { id } = await createEndpoint()
+  await emit()
+  await eventually(() => statesOf(id), [['delivered', 1]])
+  await sql`delete from webhook_endpoints where url like '%/slow'`
+})
+
 test('a delivery of a replica that was lost is taken up when its claim ends', async () => {
   service.clock.set('2026-11-14T12:00:00.000Z')
   const { id } = await createEndpoint()
@@ -242,7 +270,7 @@ test('a delivery of a replica that was lost is taken up when its claim ends', as
   const other = await createEndpoint()
   await emit()
   await eventually(() => statesOf(other.id), [['delivered', 1]])
-  expect(await claimDeliveries(db.sql, clock.now(), clock.now(), 100)).toEqual([])
+  expect(await claimDeliveries(db.sql, clock.now(), clock.now(), 100, false)).toEqual([])
   later(1)
   await eventually(() => statesOf(id), [...Array(2)].fill(['delivered', 1]))
 })
