@@ -57,8 +57,6 @@ export const chromiumProgram = onPath(
 )
 export const nginxProgram = onPath('nginx', 'NGINX_PATH', 'nginx-light', 'nginx', '/usr/sbin/nginx')
 export const haproxyProgram = onPath('HAProxy', 'HAPROXY_PATH', 'haproxy', 'haproxy', '/usr/sbin/haproxy')
-export const patroniProgram = onPath('Patroni', 'PATRONI_PATH', 'patroni', 'patroni')
-export const etcdProgram = onPath('etcd', 'ETCD_PATH', 'etcd-server', 'etcd')
 export const gitProgram = onPath('git', 'GIT_PATH', 'git', 'git')
 
 /** Where each program is, in the order given; one message names everything that is missing. */

@@ -19,8 +19,6 @@ export type EventData = {
 
 export type EventType = keyof EventData
 
-export const eventTypes = ['change.live', 'impact.decided', 'usage.threshold', 'ping'] as const satisfies EventType[]
-
 /** An event as it is sent. The id is the `webhook-id` of every attempt. */
 export type WebhookEvent = { [T in EventType]: { id: string; type: T; timestamp: Date; data: EventData[T] } }[EventType]
 

@@ -3,7 +3,7 @@ import { cursorPageOf } from '../lib/cursor_page.ts'
 import { envelopeOf, literals, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
 
 /** The events that an endpoint can choose. A ping is sent only on request. */
-export const chosenEvents = ['change.live', 'impact.decided', 'usage.threshold'] as const
+const chosenEvents = ['change.live', 'impact.decided', 'usage.threshold'] as const
 
 export const endpointKinds = ['webhook', 'slack'] as const
 export type EndpointKind = (typeof endpointKinds)[number]
