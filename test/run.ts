@@ -43,12 +43,15 @@ const ONLY_ALL =
 /** How many files run at a time. More would make services miss their deadlines: the embedded engine is a busy thread. */
 const WORKERS = { postgres: 2, embedded: 2 }
 const SLOWEST = 10
+/** Of the output that leads to a failure: where it is long, its end says why. */
+const FAILURE_LINES = 40
 
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
 
 const total: Count = { passed: 0, failed: 0 }
 const durations: { file: string; seconds: number }[] = []
+const failures: string[] = []
 const cleanups: (() => Promise<void>)[] = []
 
 try {
@@ -58,6 +61,7 @@ try {
 }
 for (const cleanup of cleanups.reverse()) await cleanup().catch(fail)
 showSlowest()
+showFailures()
 if (total.passed + total.failed === 0) fail('No tests ran')
 console.log(`${total.passed} passed, ${total.failed} failed`)
 process.exit(total.failed === 0 ? 0 : 1)
@@ -124,6 +128,7 @@ async function runTests(engine: Engine, env: Record<string, string | undefined>,
   const count = countTests(text, await child.exited)
   total.passed += count.passed
   total.failed += count.failed
+  keepFailures(engine, text)
   await readDurations(engine, report)
 }
 
@@ -170,6 +175,16 @@ function countTests(text: string, exitCode: number): Count {
   return { passed: lineOf('pass'), failed: exitCode === 0 ? failed : Math.max(failed, 1) }
 }
 
+/** What is printed between the end of one test and the next belongs to the latter. */
+function keepFailures(engine: Engine, text: string): void {
+  let lines: string[] = []
+  for (const line of text.split(/\n\d+ tests? failed:\n/)[0]?.split('\n') ?? []) {
+    lines.push(line)
+    if (line.startsWith('(fail)')) failures.push(`On ${engine}:\n${lines.slice(-FAILURE_LINES).join('\n')}`)
+    if (/^\((pass|fail)\)/.test(line)) lines = []
+  }
+}
+
 async function readDurations(engine: Engine, report: string): Promise<void> {
   const file = Bun.file(report)
   if (!(await file.exists())) return
@@ -182,6 +197,11 @@ function showSlowest(): void {
   const slowest = durations.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)
   if (slowest.length > 1) console.log('\nThe slowest files')
   for (const { file, seconds } of slowest) console.log(`${seconds.toFixed(1).padStart(6)} s  ${file}`)
+}
+
+/** Again, and last: a log is often kept only by its end. */
+function showFailures(): void {
+  if (failures.length > 0) console.log(`\nThe failures\n${failures.join('\n\n')}\n`)
 }
 
 function fail(error: unknown): void {
