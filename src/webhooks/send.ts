@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { HostList } from '../setting_types.ts'
 import type { WebhookEvent } from './events.ts'
 import { describeEvent } from './message.ts'
-import { post, type Reply, type Resolve } from './post.ts'
+import type { Reply, Resolve } from './post.ts'
 import { signBody } from './sign.ts'
 
 /** Where to send to. Each of the secrets signs. */
@@ -26,7 +26,7 @@ const neverStopped = new AbortController().signal
 
 export const createSender =
   ({ clock, version, publicUrl, allowedHosts, resolve }: Options): SendOnce =>
-  ({ kind, url, secrets }, event, { timeoutMs = defaultTimeoutMs, stopped = neverStopped } = {}) => {
+  async ({ kind, url, secrets }, event, { timeoutMs = defaultTimeoutMs, stopped = neverStopped } = {}) => {
     const { id, type, timestamp, data } = event
     const isSlack = kind === 'slack'
     const body = JSON.stringify(isSlack ? describeEvent(event, publicUrl) : { type, timestamp, data })
@@ -36,5 +36,6 @@ export const createSender =
       'user-agent': `prompt-signals/${version}`,
       ...(isSlack ? {} : signBody(id, clock.now(), body, secrets)),
     }
+    const { post } = await import('./post.ts')
     return post({ url, headers, body }, { allowedHosts, timeoutMs, stopped, resolve })
   }
