@@ -8,15 +8,12 @@ import type { Prompt } from '../prompts/find.ts'
 import { type FileSeen, markFilesSeen } from '../prompts/link.ts'
 import { expectedInstant, type Outcome, type PromptEntry, parseEntry, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
-import { recordTexts, requireTexts } from './texts.ts'
+import { findMissingTexts, recordTexts, requireTexts } from './texts.ts'
 
 const validate = createValidator(HistoryBatch, 'The batch')
 
 /** What became of each entry, and the hashes of texts that entries name and that are not stored. */
 export type BatchResult = { outcomes: Outcome[]; missing_texts?: string[] }
-
-/** Thrown to roll back a dry run. */
-class DryRun extends Error {}
 
 /**
  * Records what was read in a repository, and says what became of each entry: all or nothing or, on the embedded engine, in
@@ -50,29 +47,27 @@ export async function recordHistoryBatch(
     const at = earlierOf(parseSeenAt(seen_at, index), clock.now())
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
+  // A dry run is short, because it only reads, and cannot see what an earlier step would have recorded.
   const isInSteps = db.isEmbedded && !isDryRun
   const steps = isInSteps ? cutBatch(toRecord, seen) : [{ entries: toRecord, files: seen }]
   const hasTexts = toRecord.some(({ text_hash }) => text_hash !== undefined)
   const missing = new Set<string>()
   const outcomes: Outcome[] = []
   for (const step of steps) {
-    const record = db.transaction(
+    await db.transaction(
       async (sql) => {
         const otherPrompts = step.files.map(({ promptId }) => promptId)
-        const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch }
+        const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch, isDryRun }
         outcomes.push(...(await recordEntries(sql, clock, step.entries, 'git', options)))
-        await markFilesSeen(sql, step.files)
+        if (!isDryRun) await markFilesSeen(sql, step.files)
         const refs = hasTexts ? step.entries.flatMap(toTextRef) : []
         // Also without any in this step: an organisation that stores no texts must learn it before anything is recorded.
-        if (hasTexts) for (const hash of await recordTexts(sql, organisationId, refs, texts)) missing.add(hash)
-        if (isDryRun) throw new DryRun()
+        const find = isDryRun ? findMissingTexts : recordTexts
+        if (hasTexts) for (const hash of await find(sql, organisationId, refs, texts)) missing.add(hash)
       },
       // One at a time: on the embedded engine everybody waits for each of them.
       { tenant: organisationId, key: `history of ${organisationId}`, deadline },
     )
-    await record.catch((error) => {
-      if (!(error instanceof DryRun)) throw error
-    })
   }
   return { outcomes, ...(hasTexts ? { missing_texts: [...missing] } : {}) }
 }

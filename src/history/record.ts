@@ -12,7 +12,7 @@ import { announceChanges } from './announce.ts'
 import { commitRange, createCommitNames } from './commit_names.ts'
 import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
-import { type Outcome, reconcile } from './reconcile.ts'
+import { type Outcome, type Reconciliation, reconcile } from './reconcile.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
 import type { EntryRow } from './store.ts'
 import { selectCommitEntries, selectLiveNeighbours, selectMergedCommits, selectRemoved } from './store_known.ts'
@@ -124,7 +124,8 @@ async function recordOne(
 /**
  * Records the entries of one source in the caller's transaction, and says what became of each. The history is the same in
  * whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
- * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`.
+ * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`. A dry
+ * run writes nothing.
  */
 export async function recordEntries(
   sql: Sql,
@@ -135,7 +136,8 @@ export async function recordEntries(
     otherPrompts = [],
     publicIds,
     liveBranch,
-  }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined } = {},
+    isDryRun = false,
+  }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined; isDryRun?: boolean } = {},
 ): Promise<Outcome[]> {
   const reported = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
@@ -150,6 +152,7 @@ export async function recordEntries(
   }))
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
   if (!(await lockHistories(sql, prompts, publicIds))) throw notFound()
+  if (isDryRun) return (await decide(sql, reported)).outcomes
   if (liveBranch !== undefined) await setLiveBranch(sql, prompts, liveBranch)
   if (reported.length === 0) return []
   const { outcomes, inserted } = await recordLocked(sql, reported)
@@ -159,6 +162,11 @@ export async function recordEntries(
 
 /** Records entries in histories that the caller has locked. */
 export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
+  const result = await decide(sql, reported)
+  return { ...result, inserted: await writeReconciliation(sql, result) }
+}
+
+async function decide(sql: Sql, reported: ReportedEntry[]): Promise<Reconciliation> {
   const commits = reported.flatMap(({ prompt_id, commit_sha, covers }) =>
     [commit_sha, ...covers].map((commit) => ({ prompt_id, ...commitRange(commit) })),
   )
@@ -170,8 +178,7 @@ export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
   const mayRollBack = reported[0]?.by_call || known.some((entry) => !entry.in_git && !entry.on_github)
   const again = mayRollBack ? findLiveAgain(reported, known) : []
   const live = again.length > 0 ? await selectLiveNeighbours(sql, again) : []
-  const result = reconcile(reported, known, { merged, removed, live })
-  return { ...result, inserted: await writeReconciliation(sql, result) }
+  return reconcile(reported, known, { merged, removed, live })
 }
 
 /**

@@ -20,6 +20,15 @@ export async function insertTexts(sql: Sql, organisationId: number, texts: Map<s
     on conflict (organisation_id, hash) do update set hash = excluded.hash`
 }
 
+/** Those of the hashes whose texts are stored. */
+export async function selectStoredTexts(sql: Sql, organisationId: number, hashes: string[]): Promise<Set<string>> {
+  const rows = await sql<{ hash: string }>`
+    select encode(t.hash, 'hex') as hash
+    from unnest(${hashes}::text[]) g (hash)
+    join prompt_texts t on t.organisation_id = ${organisationId} and t.hash = decode(g.hash, 'hex')`
+  return new Set(rows.map(({ hash }) => hash))
+}
+
 /** Gives entries their texts, as far as these are stored. Returns the hashes of the others. */
 export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[]): Promise<string[]> {
   const given = JSON.stringify(refs)

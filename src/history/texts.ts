@@ -7,7 +7,15 @@ import { invalid } from '../errors.ts'
 import { repeatStep } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { maxTextBytes } from './schema.ts'
-import { deleteUnusedTexts, insertTexts, linkTexts, mayStoreTexts, type TextRef, unlinkTexts } from './store_texts.ts'
+import {
+  deleteUnusedTexts,
+  insertTexts,
+  linkTexts,
+  mayStoreTexts,
+  selectStoredTexts,
+  type TextRef,
+  unlinkTexts,
+} from './store_texts.ts'
 
 export { findEntry } from './store_texts.ts'
 
@@ -31,14 +39,24 @@ export function requireTexts(texts: string[]): Map<string, string> {
 
 /** Stores the texts that entries name, and returns the hashes of those that are neither given nor stored. */
 export async function recordTexts(sql: Sql, organisationId: number, refs: TextRef[], texts: Map<string, string>) {
-  if (!(await mayStoreTexts(sql, organisationId))) {
-    throw invalid('The organisation does not store texts. Turn it on: prompt-signals orgs update ORG --store-text on', [
-      { path: '/entries', message: 'must have no text_hash until then' },
-    ])
-  }
+  await requireStoring(sql, organisationId)
   const named = new Set(refs.map(({ text_hash }) => text_hash))
   await insertTexts(sql, organisationId, new Map([...texts].filter(([hash]) => named.has(hash))))
   return linkTexts(sql, organisationId, refs)
+}
+
+/** Returns the hashes of the texts that entries name and that are neither given nor stored. */
+export async function findMissingTexts(sql: Sql, organisationId: number, refs: TextRef[], texts: Map<string, string>) {
+  await requireStoring(sql, organisationId)
+  const named = new Set(refs.map(({ text_hash }) => text_hash).filter((hash) => !texts.has(hash)))
+  return named.difference(await selectStoredTexts(sql, organisationId, [...named]))
+}
+
+async function requireStoring(sql: Sql, organisationId: number): Promise<void> {
+  if (await mayStoreTexts(sql, organisationId)) return
+  throw invalid('The organisation does not store texts. Turn it on: prompt-signals orgs update ORG --store-text on', [
+    { path: '/entries', message: 'must have no text_hash until then' },
+  ])
 }
 
 /** Erases the texts of a prompt, or of all prompts of an organisation, in short steps. Returns the number of entries. */

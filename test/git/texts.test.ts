@@ -135,6 +135,7 @@ async function createStory() {
     ...(text !== undefined && { text_hash: hashText(text) }),
   })
   const entries = [of('aaaaaaa1', 1, one), of('bbbbbbb2', 3, two), of('ccccccc3', 5)]
+  const tried = await service.post('/history/batch', key, { entries, texts: [one], dry_run: true })
   const sent = await service.post('/history/batch', key, { entries, texts: [one, two, 'unused'] })
   const opened = {
     action: 'pr_opened',
@@ -145,13 +146,17 @@ async function createStory() {
   await service.post(`/prompts/${prompt}/history`, key, entry({ ...opened, commit_sha: 'ddddddd4' }))
   const { body } = await service.getHistory(prompt, key)
   const [third, second, pull, first] = body.data.map(({ id }: Entry) => id)
-  return { tenant, sent, entries, ids: { first, pull, second, third } }
+  const triedAgain = await service.post('/history/batch', key, { entries, dry_run: true })
+  return { tenant, tried, sent, triedAgain, entries, ids: { first, pull, second, third } }
 }
 
 test('the difference is to the change before, to a base, or to nothing before the first one', async () => {
-  const { tenant, sent, ids } = await createStory()
+  const { tenant, tried, sent, triedAgain, ids } = await createStory()
   const { prompt, key } = tenant
-  expect(sent.body.data).toEqual({ outcomes: ['added', 'added', 'added'], missing_texts: [] })
+  const added = ['added', 'added', 'added']
+  expect(tried.body.data).toEqual({ outcomes: added, missing_texts: [hashText(two)] })
+  expect(sent.body.data).toEqual({ outcomes: added, missing_texts: [] })
+  expect(triedAgain.body.data).toEqual({ outcomes: ['known', 'known', 'known'], missing_texts: [] })
   const header = `--- ${prompt}\n+++ ${prompt}\n`
   const forward = `${header}@@ -1,2 +1,2 @@\n-Hello.\n+Hello, {name}.\n Bye.\n`
   const { data } = (await diff(prompt, ids.second, key)).body
