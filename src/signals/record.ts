@@ -37,6 +37,8 @@ type PendingSignal = SignalToWrite & { deadline: number }
 
 /** The part of a caller's time that is reserved for the write itself. */
 const writeMs = 500
+/** A write that takes longer waits for the disk, a standby or a lock. At 64 callers the statement itself takes half of it. */
+const slowWriteMs = 8
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
 
@@ -48,9 +50,14 @@ export function createSignalRecorder(
   rollup?: SignalRollup,
 ): SignalRecorder {
   const keyRefusals = createKeyRefusals()
+  let lastWriteMs = 0
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
     async write(signals) {
-      const results = await writeSignals(db.sql, signals, { commitsEarly: !db.isEmbedded })
+      const startedAt = performance.now()
+      const writing = writeSignals(db.sql, signals, { commitsEarly: !db.isEmbedded && isSlowWrite(lastWriteMs) })
+      const results = await writing.finally(() => {
+        lastWriteMs = performance.now() - startedAt
+      })
       applyResults(signals, results, admission, observe, rollup)
       results.forEach(({ outcome, keyUsage, month }, index) => {
         const keyId = signals[index]?.browserKeyId
@@ -121,6 +128,12 @@ export function createSignalRecorder(
     drain: batches.drain,
   }
 }
+
+/**
+ * Whether the next write commits early. Where commits are slow, replicas would wait for each other's locks; where they are
+ * fast, the second transaction only costs.
+ */
+export const isSlowWrite = (tookMs: number): boolean => tookMs > slowWriteMs
 
 /** Reports the results of a write to the admission, the observer and the rollup. */
 export function applyResults(

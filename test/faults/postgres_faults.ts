@@ -1,4 +1,5 @@
 // While Postgres is away requests are rejected or late, and what was acknowledged stays.
+import { withPostgres } from '../services.ts'
 import { type Cluster, whileStopped } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
 
@@ -13,14 +14,17 @@ function assessPostgresFault(cluster: Cluster, from: number, delayedMs = Number.
   return { figures: `${rejected} answered 503, ${delayed} late`, problems }
 }
 
+/** The first crash meets ordinary commits, the others slow ones: signals are then committed before they are durable. */
 export async function crashPostgres(cluster: Cluster, signal: 'SIGKILL' | 'SIGQUIT'): Promise<() => Findings> {
   const from = performance.now()
   for (let crash = 0; crash < 3; crash++) {
     await cluster.postgres.crash(signal)
     await Bun.sleep(300)
     await cluster.postgres.restart()
+    await setCommitDelay(cluster, 10_000)
     await Bun.sleep(1_000)
   }
+  await setCommitDelay(cluster, 0)
   return () => assessPostgresFault(cluster, from)
 }
 
@@ -33,3 +37,10 @@ export async function stopPostgres(cluster: Cluster, ms: number): Promise<() => 
   await whileStopped(cluster.postgres, () => Bun.sleep(ms), backends)
   return () => assessPostgresFault(cluster, from, 1_000)
 }
+
+const setCommitDelay = ({ settings }: Cluster, microseconds: number) =>
+  withPostgres(settings.DATABASE_URL, async (sql) => {
+    await sql.unsafe(`alter system set commit_delay = ${microseconds}`)
+    await sql`alter system set commit_siblings = 0`
+    await sql`select pg_reload_conf()`
+  })

@@ -3,6 +3,9 @@ import { analyzeGrownTables } from '../../src/db/analyze.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { readUsages } from '../../src/limit/store.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
+import { isSlowWrite } from '../../src/signals/record.ts'
+import { writeSignals } from '../../src/signals/store.ts'
+import { countOf } from '../signals/fixtures.ts'
 import { useOwnService } from '../use.ts'
 
 const service = useOwnService()
@@ -82,4 +85,27 @@ test('finding a count costs the same however many of its versions cannot be remo
   expect(await readUsages(db.sql, [{ organisationId, month }])).toEqual([{ used: 400_201, limit: 1_000_000 }])
   const rows = await db.sql`select used from signal_usage where organisation_id = ${organisationId}`
   expect(rows).toEqual([{ used: 400_201 }])
+})
+
+test('only after a slow write does the next one commit early', () => {
+  expect([0, 3, 8, 10, 4_500].map(isSlowWrite)).toEqual([false, false, false, true, true])
+})
+
+test.each([false, true])('outcomes and counts are the same when commits are early: %p', async (commitsEarly) => {
+  const { sql } = service.services.db
+  const tenant = await service.createTenant(2)
+  const prompt = await requirePrompt(sql, tenant.prompt)
+  const [createdAt, month] = [new Date(), monthOf(new Date())]
+  const write = (...sent: [value: 'positive' | 'negative', idempotencyKey: string | null][]) => {
+    const common = { prompt, metadata: null, createdAt, month, browserKeyId: null }
+    const signals = sent.map(([value, idempotencyKey]) => ({ ...common, value, idempotencyKey }))
+    return writeSignals(sql, signals, { commitsEarly })
+  }
+  const outcomesOf = async (...sent: Parameters<typeof write>) =>
+    (await write(...sent)).map(({ outcome, used }) => `${outcome} ${used}`)
+  expect(await outcomesOf(['positive', 'a'])).toEqual(['recorded 1'])
+  const second = await outcomesOf(['positive', 'a'], ['negative', null], ['positive', null], ['positive', 'b'])
+  expect(second).toEqual(['replayed 1', 'recorded 2', 'refused 2', 'refused 2'])
+  expect(await outcomesOf(['negative', 'a'], ['positive', null])).toEqual(['conflict 2', 'refused 2'])
+  expect(await countOf(service, tenant)).toEqual({ rows: 2, used: 2 })
 })
