@@ -1,9 +1,12 @@
 import { expect, test } from 'bun:test'
+import { systemClock } from '../../src/clock.ts'
 import { analyzeGrownTables } from '../../src/db/analyze.ts'
+import type { Db } from '../../src/db/client.ts'
 import { monthOf } from '../../src/lib/months.ts'
+import type { Admission } from '../../src/limit/admit.ts'
 import { readUsages } from '../../src/limit/store.ts'
-import { requirePrompt } from '../../src/prompts/find.ts'
-import { isSlowWrite } from '../../src/signals/record.ts'
+import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
+import { createSignalRecorder, isSlowWrite } from '../../src/signals/record.ts'
 import { writeSignals } from '../../src/signals/store.ts'
 import { countOf } from '../signals/fixtures.ts'
 import { useOwnService } from '../use.ts'
@@ -87,8 +90,23 @@ test('finding a count costs the same however many of its versions cannot be remo
   expect(rows).toEqual([{ used: 400_201 }])
 })
 
-test('only after a slow write does the next one commit early', () => {
+test('only after a slow write does the next one commit early', async () => {
   expect([0, 3, 8, 10, 4_500].map(isSlowWrite)).toEqual([false, false, false, true, true])
+  const given: unknown[] = []
+  const sql = async (_: TemplateStringsArray, ...values: unknown[]) => {
+    const [commitsEarly, write] = values.slice(-2)
+    given.push(commitsEarly)
+    await Bun.sleep(20)
+    const lists = { outcomes: ['recorded'], ids: [1], used: [1], monthLimits: [10] }
+    return [{ result: { write, earlierTimes: null, keyUsed: null, browserKeyLimits: null, ...lists } }]
+  }
+  const db = { sql, isEmbedded: false } as unknown as Db
+  const admission = { admit: () => undefined, applyUsages() {} } as unknown as Admission
+  const recorder = createSignalRecorder(db, admission, systemClock)
+  const prompt = { id: 1, organisationId: 1, publicId: 'pmt_1' } as Prompt
+  const signal = { value: 'positive', metadata: null, idempotencyKey: null } as const
+  for (let n = 0; n < 2; n += 1) await recorder.record(prompt, signal, Number.POSITIVE_INFINITY)
+  expect(given).toEqual([false, true])
 })
 
 test.each([false, true])('outcomes and counts are the same when commits are early: %p', async (commitsEarly) => {
