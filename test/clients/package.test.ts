@@ -4,7 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { assign } from '../../clients/typescript/src/assign.ts'
-import { createFolder } from '../program.ts'
+import { launchBrowser } from '../browser.ts'
+import { createFolder, eventually } from '../program.ts'
 import { entry } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
 
@@ -93,6 +94,59 @@ test.each([
       prompt: true,
     },
   })
+})
+
+const html = `<!doctype html><link rel="icon" href="data:,">
+<script type="importmap">{ "imports": { "prompt-signals-client": "/node_modules/prompt-signals-client/dist/index.js" } }</script>
+<script type="module">
+  import { createClient } from 'prompt-signals-client'
+  const given = Object.fromEntries(new URLSearchParams(location.search))
+  const { signals } = createClient(given)
+  const record = (value, from) => signals.record(given.prompt, value, { metadata: { from } })
+  addEventListener('pagehide', () => record('negative', 'pagehide'))
+  const clicks = [await record('positive', 'page'), await record('positive', 'page')]
+  const worker = new Worker('/worker.mjs', { type: 'module' })
+  worker.onmessage = ({ data }) => { window.recorded = [...clicks, data].map(({ id, replayed }) => ({ id, replayed })) }
+  worker.postMessage(given)
+</script>`
+
+const worker = `
+import { createSignals } from '/node_modules/prompt-signals-client/dist/signals.js'
+onmessage = async ({ data: { prompt, ...options } }) =>
+  postMessage(await createSignals(options).record(prompt, 'positive', { metadata: { from: 'worker' } }))
+`
+
+test('the installed package works in Chromium: on a page, in a worker, and while the page is left', async () => {
+  writeFileSync(join(project, 'index.html'), html)
+  writeFileSync(join(project, 'worker.mjs'), worker)
+  const site = Bun.serve({
+    ...{ hostname: '127.0.0.1', port: 0 },
+    fetch: ({ url }) => new Response(Bun.file(join(project, new URL(url).pathname.replace(/\/$/, '/index.html')))),
+  })
+  const browser = await launchBrowser()
+  try {
+    const terms = { origins: [site.url.origin], prompts: null, monthly_limit: null }
+    const { key } = await service.createKey(tenant, ['signals:write'], terms)
+    const page = await browser.newPage()
+    await page.goto(`${site.url}?${new URLSearchParams({ url: service.url, key, prompt: tenant.prompt })}`)
+    const shown = await page.waitForFunction('window.recorded')
+    const [click, again, inWorker] = (await shown.jsonValue()) as { id: number; replayed: boolean }[]
+    expect([again, inWorker?.replayed]).toEqual([{ id: click?.id as number, replayed: true }, false])
+    await page.goto('about:blank')
+    const listed = async () => {
+      const { body } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)
+      return body.data.map(({ value, metadata }: { value: string; metadata: object }) => ({ value, ...metadata }))
+    }
+    const votes = [
+      { value: 'negative', from: 'pagehide' },
+      { value: 'positive', from: 'worker' },
+      { value: 'positive', from: 'page' },
+    ]
+    await eventually(listed, votes)
+  } finally {
+    await browser.close()
+    await site.stop(true)
+  }
 })
 
 test.each(['README.md', 'docs/clients.md', 'clients/typescript/README.md'])(
