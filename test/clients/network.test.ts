@@ -37,7 +37,7 @@ function createNetwork() {
       copies.push(once(socket, 'data').then(() => socket.destroy()))
     }
     guest.on('data', (chunk) => {
-      request = Buffer.concat([request, chunk])
+      request = Buffer.concat([request, chunk as Buffer])
       if (request.length < lengthOf(request)) return
       const whole = request
       request = Buffer.alloc(0)
@@ -52,7 +52,7 @@ function createNetwork() {
     })
     host.on('data', (chunk) => {
       if (fault === 'lost answer') guest.resetAndDestroy()
-      else if (fault === 'cut answer') guest.end(chunk.subarray(0, chunk.length / 2))
+      else if (fault === 'cut answer') guest.end((chunk as Buffer).subarray(0, chunk.length / 2))
       else guest.write(chunk)
     })
   }

@@ -1,6 +1,7 @@
 // The package as it is installed: into an empty project, on each runtime.
 import { beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { assign } from '../../clients/typescript/src/assign.ts'
@@ -24,11 +25,10 @@ async function run(command: string[], cwd = project, env = {}): Promise<string> 
 }
 
 beforeAll(async () => {
-  const folder = join(root, 'clients/typescript')
-  await run(['bun', 'scripts/api_types.ts'], root)
-  await run(['bun', 'scripts/client.ts'], root)
-  const pack = ['npm', 'pack', '--ignore-scripts', '--json', '--pack-destination', project]
-  const [{ filename, files }] = JSON.parse(await run(pack, folder))
+  // As in a new checkout.
+  await rm(join(root, 'clients/typescript/src/openapi.d.ts'), { force: true })
+  const pack = ['npm', 'pack', './clients/typescript', '--foreground-scripts=false', '--json', '--pack-destination']
+  const [{ filename, files }] = JSON.parse(await run([...pack, project], root))
   packed = files.map(({ path }: { path: string }) => path).sort()
   writeFileSync(join(project, 'package.json'), '{"type":"module"}')
   await run(['npm', 'install', '--offline', '--no-audit', '--no-fund', `./${filename}`])
