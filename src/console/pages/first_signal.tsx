@@ -44,7 +44,8 @@ await client.signals.record('${prompt}', 'positive')`
       {!hasArrived && (
         <>
           <p>
-            Record one with a <a href={href('/settings/keys')}>key</a> for <strong>app</strong> in <code>KEY</code>:
+            Put a <a href={href('/settings/keys')}>key</a> for <strong>app</strong> into <code>KEY</code>, and record
+            one:
           </p>
           <Command>{command}</Command>
           <CopyButton text={command} of="the command" />
