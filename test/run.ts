@@ -24,7 +24,7 @@ const BOTH = [
   'backup/commands',
   'binary/process',
   'cli/{alone,interrupts,serving}',
-  'db/{migrations,transactions}',
+  'db/{migrations,rows_read,transactions}',
   'github/{merges,recorded}',
   'history/{history,record}',
   'http/late_changes',
