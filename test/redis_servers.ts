@@ -19,7 +19,15 @@ const portOf = ({ url }: Server) => Number(new URL(url).port)
 
 /** Three masters and a replica of the first, which takes over only when it is told that it may. */
 export async function startRedisCluster() {
-  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000']
+  // Without the last, a replica that lost its master long ago does not take over.
+  const settings = [
+    '--cluster-enabled',
+    'yes',
+    '--cluster-node-timeout',
+    '1000',
+    '--cluster-replica-validity-factor',
+    '0',
+  ]
   const servers = await Promise.all(
     Array.from({ length: 4 }, () => startRedis(...settings, '--cluster-require-full-coverage', 'no')),
   )

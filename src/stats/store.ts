@@ -42,7 +42,7 @@ export const selectDayCounts = (sql: Sql, organisationId: number, promptIds: num
       from signals s
       where s.organisation_id = ${organisationId} and s.prompt_id = p.id
         and s.id between (
-          select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w
+          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
           where w.organisation_id = ${organisationId} and w.prompt_id = p.id
         ) and 9223372036854775807
     ) c
@@ -113,7 +113,7 @@ export async function selectTail(sql: Sql, promptId: number): Promise<Tail> {
     select coalesce(min(s.id), 0) as first, coalesce(max(s.id), 0) as last
     from signals s
     where s.prompt_id = ${promptId}
-      and s.id > coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = ${promptId}), 0)`
+      and s.id > coalesce((select w.last_rolled_up_id from signal_watermarks w where w.prompt_id = ${promptId}), 0)`
   return row ?? { first: 0, last: 0 }
 }
 
@@ -125,7 +125,7 @@ export async function selectPending(sql: Sql, promptIds: number[], threshold: nu
     where exists (
       select from signals s
       where s.prompt_id = p.id
-        and s.id > coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = p.id), 0)
+        and s.id > coalesce((select w.last_rolled_up_id from signal_watermarks w where w.prompt_id = p.id), 0)
       order by s.id
       offset ${threshold}
     )`
@@ -161,7 +161,7 @@ export const selectMonthCounts = (
         from signals s
         where s.organisation_id = ${organisationId} and s.prompt_id = p.id
           and s.id between (
-            select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w
+            select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
             where w.organisation_id = ${organisationId} and w.prompt_id = p.id
           ) and 9223372036854775807
       ) t

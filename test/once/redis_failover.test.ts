@@ -70,8 +70,10 @@ test('a lost master of a cluster affects only its organisations, until a replica
   await eventually(() => [events.length, typeof redis.error], [2, 'string'])
 
   await cluster.allowFailover()
-  const served = async () => [...new Set((await takeAll(lost)).map((count) => typeof count)), breaker, redis.error]
-  await eventually(served, ['number', [true, false], undefined], 30_000)
+  // The last writes to the lost master may not have reached the replica, so counts are set again.
+  const countAll = (some: number[]) => Promise.all(some.map((id) => countAfter(opened, id)))
+  const served = async () => [new Set(await countAll(lost)), breaker.at(-1), redis.error]
+  await eventually(served, [new Set([8]), false, undefined], 30_000)
   await redis.disconnect()
   await cluster.stop()
 }, 60_000)
