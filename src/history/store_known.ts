@@ -103,7 +103,7 @@ export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
     ) r`
 
 /**
- * Those of the entries, not older than `since`, that are the newest change of their prompt. After `overtakenSince`, the
+ * Those of the entries, not older than `since`, that are the newest change of a prompt that is not archived. After `overtakenSince`, the
  * newest of these entries is enough.
  */
 export async function selectLiveChanges(sql: Sql, ids: number[], since: Date, overtakenSince: Date) {
@@ -113,7 +113,7 @@ export async function selectLiveChanges(sql: Sql, ids: number[], since: Date, ov
       h.created_at, p.organisation_id as "organisationId", p.public_id as "promptId", p.name as "promptName"
     from history_entries h
     join prompts p on p.id = h.prompt_id
-    where h.id = any (${`{${ids}}`}::text::bigint[]) and h.is_change and h.created_at >= ${since}
+    where h.id = any (${`{${ids}}`}::text::bigint[]) and h.is_change and h.created_at >= ${since} and not p.archived
       and not exists (
         select from history_changes later
         where later.prompt_id = h.prompt_id and (later.created_at, later.id) > (h.created_at, h.id)

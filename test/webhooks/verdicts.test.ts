@@ -108,9 +108,11 @@ test('a decided verdict is told once, a flip is told, and one that becomes undec
 test('only prompts with new signals are looked at, and only those that an endpoint wants', async () => {
   const [org, other, unwatched] = [await createOrg(), await createOrg(), await createOrg()]
   const [wanted, unwanted] = [await addPrompt(org, 'wanted'), await addPrompt(org, 'unwanted')]
-  await addEndpoint(org, { prompts: [wanted] })
+  const archived = await addPrompt(org, 'archived')
+  await db.sql`update prompts set archived = true where public_id = ${archived}`
+  await addEndpoint(org, { prompts: [wanted, archived] })
   await addEndpoint(other, { events: ['change.live', 'usage.threshold'] })
-  const prompts = [wanted, unwanted, await addPrompt(other), await addPrompt(unwatched)]
+  const prompts = [wanted, unwanted, archived, await addPrompt(other), await addPrompt(unwatched)]
   for (const prompt of prompts) {
     await send(prompt, before, 40, 60)
     await send(prompt, after, 90, 10)
