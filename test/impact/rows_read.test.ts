@@ -24,7 +24,7 @@ test('an organisation that names a new commit with every signal does not make it
       ${new Date(start)}::timestamptz + n * interval '36 seconds'
     from prompts p, generate_series(0, ${madeUp - 1}::integer) n
     where p.public_id = ${prompt}`
-  await rollUp(service, prompt)
+  for (let rolledUp = 0; rolledUp < madeUp; rolledUp += 500) await rollUp(service, prompt, 500)
   await db.sql.script('analyze')
   for (const path of [`/api/v1/prompts/${prompt}/impact?limit=100`, '/api/v1/impact']) {
     const before = await readRows(db, 'index')
