@@ -67,7 +67,7 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
   async function lookAt(organisationId: number, prompts: PromptToLookAt[]): Promise<void> {
     try {
       const ids = prompts.map(({ id }) => id)
-      await rollup.catchUpEach(ids, performance.now())
+      await rollup.catchUpEach(organisationId, ids, performance.now())
       const found = await db.transaction(
         (sql) => findNew(sql, organisationId, prompts),
         { tenant: holder },

@@ -104,7 +104,7 @@ test('rows of another organisation under the same prompt id are neither shown no
     values (${organisationId}, ${id}, 'deployed', 'x', 'x@example.com', 'bbbbbbb2', 'main', now(), true);
     update prompts set history_version = default where id = ${id}`)
   expect(await readAll()).toEqual(before)
-  await db.sql`select roll_up_signals(${id}, 100)`
+  await db.sql`select roll_up_signals(organisation_id, id, 100) from prompts where id = ${id}`
   expect(await readAll()).toEqual(before)
   const foreign = await db.sql<{ id: string }>`select id::text from signals where organisation_id = ${organisationId}`
   const key = await createAdminKey()
