@@ -209,9 +209,10 @@ begin
 end
 $$;
 
--- Updates the count, the version, the changes and the markers of a history after its entries changed. The changes are a JSON array of
--- objects with created_at, id and added: 1 for an added entry, -1 for a removed one, both for one that was changed.
-create function update_history(given_organisation_id bigint, given_prompt_id bigint, changes json)
+-- Updates what is derived from the entries of a history: its count and version, which entries are changes, and the markers.
+-- `changes` is a JSON array of objects with created_at, id and added: 1 for an added entry, -1 for a removed one, both for
+-- one that was changed.
+create function update_derived_history(given_organisation_id bigint, given_prompt_id bigint, changes json)
 returns void
 language plpgsql
 as $$

@@ -1,13 +1,13 @@
 -- Rollups: counts of signals by time and by the commit they name, so that a report reads thousands of rows, not millions.
 
--- A row is the watermark of one prompt: its rollups hold the signals with ids up to `counted_to`. A reader takes the
+-- A row is the watermark of one prompt: its rollups hold the signals up to `last_rolled_up_id`. A reader takes the
 -- watermark, the rollups and the signals after the watermark (the tail) from one snapshot, so its sums equal the rows.
 -- No signal ever appears below the watermark: write_signals locks the organisation before it draws ids, so the ids of
 -- one organisation commit in their order.
 create table signal_watermarks (
   organisation_id bigint not null,
   prompt_id bigint not null,
-  counted_to bigint not null,
+  last_rolled_up_id bigint not null,
   primary key (organisation_id, prompt_id)
 );
 
@@ -110,7 +110,7 @@ begin
   where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id
   for update;
   if not found then
-    insert into signal_watermarks (organisation_id, prompt_id, counted_to)
+    insert into signal_watermarks (organisation_id, prompt_id, last_rolled_up_id)
     select p.organisation_id, p.id, 0
     from prompts p
     where p.organisation_id = given_organisation_id and p.id = given_prompt_id and exists (
@@ -147,7 +147,7 @@ begin
       select s.id, s.value, s.created_at, s.metadata
       from signals s
       where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id
-        and s.id > watermark.counted_to
+        and s.id > watermark.last_rolled_up_id
       order by s.prompt_id, s.id
       limit max_rows
     ) s
@@ -159,7 +159,7 @@ begin
       given_organisation_id, given_prompt_id, taken.quarters, taken.commits, taken.positives, taken.negatives, 1
     );
     update signal_watermarks w
-    set counted_to = taken.last_id
+    set last_rolled_up_id = taken.last_id
     where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id;
   end if;
   return taken.number;
@@ -186,19 +186,19 @@ begin
   with deleted as (
     delete from signals s
     where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = any (signal_ids)
-    returning s.value, s.created_at, s.metadata, s.id <= watermark.counted_to as is_counted
+    returning s.value, s.created_at, s.metadata, s.id <= watermark.last_rolled_up_id as is_rolled_up
   ), counted as (
     select
-      d.is_counted, floor_minutes(d.created_at, 15) as quarter, commit_of_signal(d.metadata) as commit_sha,
+      d.is_rolled_up, floor_minutes(d.created_at, 15) as quarter, commit_of_signal(d.metadata) as commit_sha,
       count(*) filter (where d.value = 'positive') as positive, count(*) filter (where d.value = 'negative') as negative
     from deleted d
     group by 1, 2, 3
   )
   select
-    coalesce(sum(c.positive + c.negative), 0) as number, array_agg(c.quarter) filter (where c.is_counted) as quarters,
-    array_agg(c.commit_sha) filter (where c.is_counted) as commits,
-    array_agg(c.positive) filter (where c.is_counted) as positives,
-    array_agg(c.negative) filter (where c.is_counted) as negatives,
+    coalesce(sum(c.positive + c.negative), 0) as number, array_agg(c.quarter) filter (where c.is_rolled_up) as quarters,
+    array_agg(c.commit_sha) filter (where c.is_rolled_up) as commits,
+    array_agg(c.positive) filter (where c.is_rolled_up) as positives,
+    array_agg(c.negative) filter (where c.is_rolled_up) as negatives,
     floor_minutes(min(c.quarter), 1440) as first_day, max(c.quarter) as last_quarter
   into erased
   from counted c;
@@ -265,7 +265,7 @@ stable
 as $$
 declare
   watermark bigint := coalesce((
-    select w.counted_to from signal_watermarks w
+    select w.last_rolled_up_id from signal_watermarks w
     where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id
   ), 0);
 begin

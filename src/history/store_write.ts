@@ -45,7 +45,7 @@ export async function insertEntries(
   unless: { publicId: string; low: string; high: string } | null = null,
 ): Promise<Inserted[]> {
   const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
-  // The groups are complete before the first call of update_history, so it sees all new entries.
+  // The groups are complete before the first call of update_derived_history, so it sees all new entries.
   return sql<Inserted>`
     with locked as materialized (
       select id, organisation_id, live_branch, history_version
@@ -62,7 +62,7 @@ export async function insertEntries(
       select
         p.organisation_id, e.prompt_id, e.action, e.user_name, e.user_email, e.commit_sha, e.branch_name, e.pr_number,
         e.pr_url, e.title, e.created_at, e.reopenings, e.in_git, e.on_github, e.by_call, e.as_given,
-        -- Right for most entries; update_history corrects the others.
+        -- Right for most entries; update_derived_history corrects the others.
         e.action in ('deployed', 'pr_merged') and (p.live_branch is null or p.live_branch = e.branch_name)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(entries)}::text::json) with ordinality e
       join locked p on p.id = e.prompt_id
@@ -84,7 +84,7 @@ export async function insertEntries(
         select from webhook_endpoints e
         where e.organisation_id = added.organisation_id and e.disabled_at is null
       ) as "isWatched",
-      update_history(
+      update_derived_history(
         organisation_id, prompt_id, json_agg(json_build_object('created_at', created_at, 'id', id, 'added', 1))
       )
     from added
@@ -168,7 +168,7 @@ export async function writeReconciliation(
   const changes = [...removed, ...added]
   if (changes.length > 0) {
     await sql`
-      select update_history(${organisationId}, c.prompt_id, json_agg(c))
+      select update_derived_history(${organisationId}, c.prompt_id, json_agg(c))
       from json_to_recordset(${JSON.stringify(changes)}::text::json)
         c (prompt_id bigint, created_at timestamptz, id bigint, added integer)
       group by c.prompt_id`

@@ -18,7 +18,7 @@ export const selectDayCounts = (
         ${split.bounds}::text[]::timestamptz[] as bounds,
         ${split.days}::text[]::timestamptz[] as split_days,
         ${split.quarters}::text[]::timestamptz[] as split_quarters,
-        (select coalesce(max(counted_to), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}) as watermark
+        (select coalesce(max(last_rolled_up_id), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}) as watermark
     ), counts as (
       select width_bucket(d.start, g.bounds) as number, d.start as day, d.positive, d.negative
       from given g

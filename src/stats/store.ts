@@ -42,7 +42,7 @@ export const selectDayCounts = (sql: Sql, organisationId: number, promptIds: num
       from signals s
       where s.organisation_id = ${organisationId} and s.prompt_id = p.id
         and s.id between (
-          select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w
+          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
           where w.organisation_id = ${organisationId} and w.prompt_id = p.id
         ) and 9223372036854775807
     ) c
@@ -114,7 +114,7 @@ export async function selectTail(sql: Sql, { id, organisationId }: OwnedPrompt):
     from signals s
     where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
       and s.id > (
-        select coalesce(max(w.counted_to), 0) from signal_watermarks w
+        select coalesce(max(w.last_rolled_up_id), 0) from signal_watermarks w
         where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
       )`
   return row ?? { first: 0, last: 0 }
@@ -134,7 +134,7 @@ export async function selectPending(
       select from signals s
       where s.organisation_id = ${organisationId} and s.prompt_id = p.id
         and s.id > (
-          select coalesce(max(w.counted_to), 0) from signal_watermarks w
+          select coalesce(max(w.last_rolled_up_id), 0) from signal_watermarks w
           where w.organisation_id = ${organisationId} and w.prompt_id = p.id
         )
       order by s.id
@@ -172,7 +172,7 @@ export const selectMonthCounts = (
         from signals s
         where s.organisation_id = ${organisationId} and s.prompt_id = p.id
           and s.id between (
-            select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w
+            select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
             where w.organisation_id = ${organisationId} and w.prompt_id = p.id
           ) and 9223372036854775807
       ) t

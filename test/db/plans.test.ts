@@ -88,7 +88,7 @@ const fill = () =>
     insert into prompts (public_id, organisation_id, name, repository, path, created_at)
     select 'pmt_' || n, id, 'Other', 'acme/prompts', 'a.md', now() from others;
     insert into signals (organisation_id, prompt_id, value, created_at) select id, n, 'positive', now() from others;
-    insert into signal_watermarks (prompt_id, organisation_id, counted_to) select 1000000 + n, id, 0 from others;
+    insert into signal_watermarks (prompt_id, organisation_id, last_rolled_up_id) select 1000000 + n, id, 0 from others;
     insert into signal_counts (prompt_id, organisation_id, minutes, start, positive, negative)
     select 1000000 + n, id, 1440, '2026-11-01T00:00:00Z', 1, 0 from others;
     insert into signal_commit_counts (prompt_id, organisation_id, commit_sha, minutes, start, positive, negative)

@@ -69,7 +69,7 @@ const expectExact = ({ id: promptId, organisationId }: Prompt) =>
     async (sql) => {
       const rows = await sql<{ value: string; at: Date; commit: string | null; isRolledUp: boolean }>`
         select s.value, s.created_at as at, lower(s.metadata ->> 'commit_sha') as commit,
-          s.id <= coalesce(w.counted_to, 0) as "isRolledUp"
+          s.id <= coalesce(w.last_rolled_up_id, 0) as "isRolledUp"
         from signals s left join signal_watermarks w using (prompt_id)
         where s.prompt_id = ${promptId}`
       const countOf = (key: string, { value }: { value: string }): Count => ({
