@@ -43,7 +43,7 @@ async function createFull(): Promise<Hook & { prompt: string; id: number }> {
   const signal = { value: 'positive', metadata: { commit_sha: named.commit_sha } }
   await service.post(`/prompts/${prompts.greeting}/signals`, tenant.key, signal, { 'idempotency-key': 'a' })
   await db.sql`select roll_up_signals(organisation_id, id, 10000) from prompts where id = ${id}`
-  await db.sql`insert into verdict_looks (prompt_id, signal_id) values (${id}, 1)`
+  await db.sql`insert into verdict_looks select organisation_id, id, 1 from prompts where id = ${id}`
   return { ...hook, prompt: prompts.greeting, id }
 }
 
