@@ -11,7 +11,9 @@ export async function startRedis(...settings: string[]): Promise<Server> {
   const [program = ''] = await findOrInstall([redisProgram])
   return startThrowaway((folder) => {
     const recipe = redisRecipe(program, folder)
-    return { ...recipe, command: (port) => [...recipe.command(port), ...settings] }
+    // A master would otherwise wait five seconds for further replicas before it copies itself.
+    const withoutDelay = ['--repl-diskless-sync-delay', '0']
+    return { ...recipe, command: (port) => [...recipe.command(port), ...withoutDelay, ...settings] }
   })
 }
 

@@ -166,6 +166,8 @@ export async function startPostgresCluster(cleanups: Cleanups) {
     const configOf = (port: number) => `defaults
   mode tcp
   timeout connect 2s
+  # Otherwise a connection to a leader that has just left waits for seconds.
+  retries 0
   timeout client 1h
   timeout server 1h
 listen postgres
