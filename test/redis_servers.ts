@@ -11,7 +11,9 @@ export async function startRedis(...settings: string[]): Promise<Server> {
   const [program = ''] = await findOrInstall([redisProgram])
   return startThrowaway((folder) => {
     const recipe = redisRecipe(program, folder)
-    return { ...recipe, command: (port) => [...recipe.command(port), ...settings] }
+    // A master would otherwise wait five seconds for further replicas before it copies itself.
+    const withoutDelay = ['--repl-diskless-sync-delay', '0']
+    return { ...recipe, command: (port) => [...recipe.command(port), ...withoutDelay, ...settings] }
   })
 }
 
@@ -19,7 +21,15 @@ const portOf = ({ url }: Server) => Number(new URL(url).port)
 
 /** Three masters and a replica of the first, which takes over only when it is told that it may. */
 export async function startRedisCluster() {
-  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000']
+  // Without the last, a replica that lost its master long ago does not take over.
+  const settings = [
+    '--cluster-enabled',
+    'yes',
+    '--cluster-node-timeout',
+    '1000',
+    '--cluster-replica-validity-factor',
+    '0',
+  ]
   const servers = await Promise.all(
     Array.from({ length: 4 }, () => startRedis(...settings, '--cluster-require-full-coverage', 'no')),
   )
