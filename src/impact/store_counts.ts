@@ -31,7 +31,7 @@ export const selectSignalCounts = (
         ${split.bounds}::text[]::timestamptz[] as bounds,
         ${split.days}::text[]::timestamptz[] as split_days,
         ${split.quarters}::text[]::timestamptz[] as split_quarters,
-        (select coalesce(max(counted_to), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}) as watermark
+        (select coalesce(max(last_rolled_up_id), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}) as watermark
     ), known as materialized (
       select unnest(${commits.all}::text[]) as commit
     ), named_days as materialized (

@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
+import { deployed, rollUp } from '../impact/history.ts'
 import { readRows } from '../rows_read.ts'
+import { fillEvery } from '../signals/fixtures.ts'
 import { useOwnService } from '../use.ts'
-import { deployed, rollUp } from './history.ts'
 
+/** What other tests leave to do in the background would be counted too. */
 const service = useOwnService()
 
 const changes = 30
@@ -38,4 +40,37 @@ test('an organisation that names a new commit with every signal does not make it
         madeUp,
       )
   }
+})
+
+test('a range of time long ago is found by the index, without a walk over later signals', async () => {
+  const tenant = await service.createTenant()
+  await fillEvery(service, tenant.prompt, '2026-11-01T00:00:00Z', 20_000, 1)
+  const { db } = service.services
+  await rollUp(service, tenant.prompt)
+  await db.sql`analyze signals`
+  const query = '?until=2026-11-01T00:00:10Z&value=positive'
+  const list = () => service.get(`/prompts/${tenant.prompt}/signals${query}`, tenant.key)
+  expect((await list()).body.data).toHaveLength(10)
+  const before = await readRows(db, 'index')
+  expect((await list()).body.data).toHaveLength(10)
+  const after = await readRows(db, 'index')
+  expect((after.get('signals') as number) - (before.get('signals') as number)).toBeLessThan(100)
+})
+
+test('a page of a branch reads the entries of that branch only', async () => {
+  const { db } = service.services
+  const own = await service.createTenant()
+  await db.sql`
+    insert into history_entries (
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
+    select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', n, case when n <= 5 then 'rare' else 'main' end,
+      now() - n * interval '1 minute'
+    from prompts p, generate_series(1, 3000) n
+    where p.public_id = ${own.prompt}`
+  await db.sql.script('analyze history_entries')
+  const before = await readRows(db, 'index')
+  const { body } = await service.getHistory(own.prompt, own.key, '?branch=rare')
+  const after = await readRows(db, 'index')
+  expect(body.pagination.total_count).toBe(5)
+  expect((after.get('history_entries') ?? 0) - (before.get('history_entries') ?? 0)).toBeLessThan(100)
 })
