@@ -8,7 +8,7 @@ import { useOwnService } from '../use.ts'
 const service = useOwnService()
 
 const changes = 30
-const madeUp = 3_000
+const madeUp = 1_000
 const hour = 3_600_000
 const start = Date.UTC(2026, 9, 1)
 const commitOf = (n: number): string => new Bun.CryptoHasher('sha1').update(`change ${n}`).digest('hex')
@@ -23,10 +23,10 @@ test('an organisation that names a new commit with every signal does not make it
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, metadata, created_at)
     select p.organisation_id, p.id, 'positive', jsonb_build_object('commit_sha', encode(sha256(n::text::bytea), 'hex')),
-      ${new Date(start)}::timestamptz + n * interval '36 seconds'
+      ${new Date(start)}::timestamptz + n * interval '108 seconds'
     from prompts p, generate_series(0, ${madeUp - 1}::integer) n
     where p.public_id = ${prompt}`
-  for (let rolledUp = 0; rolledUp < madeUp; rolledUp += 500) await rollUp(service, prompt, 500)
+  await rollUp(service, prompt)
   await db.sql.script('analyze')
   for (const path of [`/api/v1/prompts/${prompt}/impact?limit=100`, '/api/v1/impact']) {
     const before = await readRows(db, 'index')
