@@ -74,11 +74,11 @@ const isDecided = (impact: Impact): impact is DecidedImpact => impact.verdict !=
 /** These changes of prompts and the ones before them, and the commits of all changes of each prompt. */
 async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
   const [changes, rows] = await Promise.all([
-    selectChanges(sql, organisationId, promptIds, ids),
+    selectChanges(sql, organisationId, ids),
     selectChangeCommits(sql, organisationId, promptIds),
   ])
   const commits = new Map(rows.map((row) => [row.prompt_id, row.commits]))
-  return { changes, commits }
+  return { changes: changes.filter((change) => promptIds.includes(change.prompt_id)), commits }
 }
 
 async function countSignals(sql: Sql, prompt: OwnedPrompt, changes: Change[], all: string[]) {

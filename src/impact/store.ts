@@ -47,13 +47,8 @@ export const selectRecentChanges = (
       )
     ) h`
 
-/** Those of these entries that are changes of the prompts, and the changes before them. */
-export const selectChanges = (
-  sql: Sql,
-  organisationId: number,
-  promptIds: number[],
-  ids: number[],
-): Promise<Change[]> =>
+/** Those of these entries that are changes, of any prompt of the organisation, and the changes before them. */
+export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): Promise<Change[]> =>
   sql<Change>`
     with given as (
       select
@@ -67,7 +62,6 @@ export const selectChanges = (
         ) as before_id
       from history_changes h
       where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.organisation_id = ${organisationId}
-        and h.prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
     )
     select
       h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
