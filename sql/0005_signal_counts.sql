@@ -126,13 +126,15 @@ begin
 end
 $$;
 
--- Rolls up the next signals of a prompt, at most `max_rows`. Returns the number of signals rolled up.
+-- Rolls up the next signals of a prompt, at most `max_rows`. Returns the number of signals rolled up. The transaction does
+-- not wait for the disk: a rollup that a crash loses is made again.
 create function roll_up_signals(given_organisation_id bigint, given_prompt_id bigint, max_rows integer)
 returns integer
 language plpgsql
 as $$
 declare
   watermark signal_watermarks := lock_watermark(given_organisation_id, given_prompt_id);
+  is_set boolean := set_config('synchronous_commit', 'off', true) is not null;
   taken record;
 begin
   select
