@@ -51,7 +51,8 @@ language sql
 immutable
 as $$
   select case
-    when jsonb_typeof(metadata -> 'commit_sha') = 'string' and length(metadata ->> 'commit_sha') between 1 and 100
+    -- `between` would look the string up twice.
+    when jsonb_typeof(metadata -> 'commit_sha') = 'string' and length(metadata ->> 'commit_sha') <@ int4range(1, 100, '[]')
     then lower((metadata ->> 'commit_sha') collate "C")
   end
 $$;
