@@ -20,6 +20,10 @@ export async function createDatabaseWithTenant(): Promise<TestDatabase & { tenan
   return { ...(await copyTemplate('TEST_TENANT_TEMPLATE')), tenant: tenants[engine] }
 }
 
+/** The same for tests of the embedded engine itself, on whichever engine the others run. */
+export const createDataDir = async (): Promise<string> =>
+  (await copyEmbedded(required('TEST_TEMPLATE_DIR'))).settings.DATA_DIR as string
+
 /** A database without a schema, in the place of a migrated one. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   const database = await createDatabase()

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { openRedis, type Redis } from '../../src/db/redis.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { createGate } from '../../src/limit/gate.ts'
+import { testInFullRun } from '../full.ts'
 import { eventually } from '../program.ts'
 import { startRedis, startRedisCluster, startRedisWithSentinel } from '../redis_servers.ts'
 import { withRedis } from '../services.ts'
@@ -44,7 +45,7 @@ async function expectError(url: string, code: string, message: string, use: (red
   await redis.disconnect()
 }
 
-test('a lost master of a cluster affects only its organisations, until a replica takes over', async () => {
+testInFullRun('a lost master of a cluster affects only its organisations, until a replica takes over', async () => {
   const cluster = await startRedisCluster()
   await Promise.all(cluster.servers.map(addDocumentedUser))
   const opened = open(withUser(cluster.url))
@@ -76,7 +77,7 @@ test('a lost master of a cluster affects only its organisations, until a replica
   await eventually(served, [new Set([8]), false, undefined], 30_000)
   await redis.disconnect()
   await cluster.stop()
-}, 60_000)
+})
 
 test('behind sentinels the replica that they promote is used after the loss of the master', async () => {
   const servers = await startRedisWithSentinel('hunter2')
@@ -91,7 +92,7 @@ test('behind sentinels the replica that they promote is used after the loss of t
   expect(events.join()).not.toContain('hunter2')
   await redis.disconnect()
   await servers.stop()
-}, 60_000)
+})
 
 test('what the server rejects is the reason for which it is down', async () => {
   const server = await startRedis()
@@ -106,4 +107,4 @@ test('what the server rejects is the reason for which it is down', async () => {
   await eventually(() => [events, redis.error], [['up'], undefined])
   await redis.disconnect()
   await Promise.all([replica.stop(), server.stop()])
-}, 60_000)
+})
