@@ -60,16 +60,21 @@ create index on webhook_deliveries (event_id);
 
 -- The verdicts that a change has had, so that each is told once.
 create table decided_verdicts (
-  entry_id bigint not null references history_entries on delete cascade,
+  organisation_id bigint not null,
+  entry_id bigint not null,
   verdict text not null check (verdict in ('better', 'worse', 'same')),
   decided_at timestamptz(3) not null,
-  primary key (entry_id, verdict)
+  primary key (organisation_id, entry_id, verdict),
+  foreign key (organisation_id, entry_id) references history_entries on delete cascade
 );
 
 -- The newest signal of a prompt when its verdicts were last looked at.
 create table verdict_looks (
-  prompt_id bigint primary key references prompts on delete cascade,
-  signal_id bigint not null
+  organisation_id bigint not null,
+  prompt_id bigint not null,
+  signal_id bigint not null,
+  primary key (organisation_id, prompt_id),
+  foreign key (organisation_id, prompt_id) references prompts on delete cascade
 );
 
 -- The replica that looks at verdicts, until its lease ends.

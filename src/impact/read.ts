@@ -18,7 +18,7 @@ type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
 export async function readImpact(db: Db, rollup: SignalRollup, prompt: Prompt, query: ImpactQuery) {
-  await rollup.catchUp(prompt.id)
+  await rollup.catchUp(prompt)
   const { pair, margin } = query
   const read = (sql: Sql) => (pair ? readPair(sql, prompt, pair, margin) : readPage(sql, prompt, query))
   return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')

@@ -115,7 +115,7 @@ async function readValues(
     const times = new Map(changes.map(({ prompt_id, created_at }) => [prompt_id, created_at.getTime()]))
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }
-  await rollup.catchUpEach(ids, performance.now())
+  await rollup.catchUpEach(organisationId, ids, performance.now())
   const found = await selectDayCounts(sql, organisationId, ids, from, until)
   const counts = new Map(found.map((count) => [count.promptId, count]))
   return ids.map((id) => {

@@ -98,7 +98,7 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     }
     await updateKey(sql, id, values)
     const sharesLimit = origins && monthly_limit !== key.monthly_limit
-    const others = sharesLimit ? await selectLimitedWith(sql, id, key.countedWith) : []
+    const others = sharesLimit ? await selectLimitedWith(sql, key) : []
     const updated = { organisationId, action: 'key.updated' } as const
     const events = others.map((other) => ({ ...updated, subject: other.id, details: { monthly_limit } }))
     await recordAudit(sql, clock, actor, ...events, { ...updated, subject: id, details: values })

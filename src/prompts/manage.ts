@@ -127,7 +127,7 @@ type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
 
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
 export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
-  const { id, organisationId } = prompt
+  const { organisationId } = prompt
   const name = given.name === undefined ? {} : { name: requireText('name', given.name) }
   const file = given.file && parsePromptFile(given.file)
   const archived = given.archived === undefined ? {} : { archived: given.archived }
@@ -144,8 +144,8 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
       const isSameRest = changed.name === before.name && changed.archived === before.archived
       if (isSameFile && isSameBranch && isSameRest) return before
       const after = isSameFile ? changed : { ...changed, ...notSeen }
-      await updatePrompt(sql, id, after)
-      if (!isSameBranch) await markChanges(sql, id, after.live_branch)
+      await updatePrompt(sql, prompt, after)
+      if (!isSameBranch) await markChanges(sql, prompt, after.live_branch)
       const event = { organisationId, action: 'prompt.updated', subject: before.id, details: change } as const
       await recordAudit(sql, clock, actor, event)
       return after

@@ -67,7 +67,7 @@ export const eraseAllSignals = (db: Db, { organisationId, id }: Prompt, onProgre
 /** Deletes the signals that were recorded since, while nobody can record another. */
 export async function eraseLastSignals(sql: Sql, prompt: Prompt): Promise<void> {
   await lockSignals(sql, prompt)
-  await deleteSignals(sql, prompt.id)
+  await deleteSignals(sql, prompt)
 }
 
 async function eraseInSteps(

@@ -50,7 +50,7 @@ export async function importSignals(
     counts.refused += refused
     batch = []
     // A reader of the prompt would time out on many new signals.
-    await rollup.catchUp(prompt.id)
+    await rollup.catchUp(prompt)
     onProgress(done, done / total)
     await yieldFor(startedAt)
   }

@@ -35,14 +35,14 @@ export async function claimRetention(sql: Sql): Promise<boolean> {
 }
 
 /** Deletes what is left of a prompt's signals, and their counts, together with the prompt. The usage of the month stays. */
-export async function deleteSignals(sql: Sql, promptId: number): Promise<void> {
+export async function deleteSignals(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<void> {
   // Before the deletion begins, because it does not see what a rollup adds during the wait.
-  await sql`select from lock_watermark(${promptId})`
+  await sql`select from lock_watermark(${organisationId}, ${id})`
   await sql`
     with
-      rows as (delete from signals where prompt_id = ${promptId}),
-      keys as (delete from idempotency_keys where prompt_id = ${promptId}),
-      counts as (delete from signal_counts where prompt_id = ${promptId}),
-      commits as (delete from signal_commit_counts where prompt_id = ${promptId})
-    delete from signal_watermarks where prompt_id = ${promptId}`
+      rows as (delete from signals where organisation_id = ${organisationId} and prompt_id = ${id}),
+      keys as (delete from idempotency_keys where organisation_id = ${organisationId} and prompt_id = ${id}),
+      counts as (delete from signal_counts where organisation_id = ${organisationId} and prompt_id = ${id}),
+      commits as (delete from signal_commit_counts where organisation_id = ${organisationId} and prompt_id = ${id})
+    delete from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}`
 }

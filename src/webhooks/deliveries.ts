@@ -34,7 +34,7 @@ export const redeliver = (
       const message = 'must be enabled'
       throw invalid('The endpoint is disabled. Enable it first.', [{ path: 'endpoint_id', message }])
     }
-    const delivery = isEventId(eventId) ? await restartDelivery(sql, rowId, eventId, clock.now()) : undefined
+    const delivery = isEventId(eventId) ? await restartDelivery(sql, rowId, eventId) : undefined
     if (!delivery) throw new ServiceError('not_found', `There is no delivery ${eventId} of this endpoint.`)
     const details = { event: eventId }
     const event = { organisationId, action: 'endpoint.redelivered', subject: endpointId, details } as const

@@ -18,6 +18,7 @@ export async function pingEndpoint(
   const { rowId } = await requireEndpoint(db.sql, endpointId, viewer)
   const now = clock.now()
   const id = createEventId()
-  const reply = await sendOnce(await selectReceiver(db.sql, rowId, now), { id, type: 'ping', timestamp: now, data: {} })
+  const event = { id, type: 'ping', timestamp: now, data: {} } as const
+  const reply = await sendOnce(await selectReceiver(db.sql, rowId), event, now)
   return { id, delivered: isDelivered(reply), response_code: reply.code, response_text: reply.text }
 }

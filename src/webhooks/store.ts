@@ -61,11 +61,11 @@ export async function findEndpoint(sql: Sql, id: string): Promise<StoredEndpoint
 }
 
 /** Where to send to, with the secrets that sign now. */
-export async function selectReceiver(sql: Sql, rowId: number, now: Date): Promise<Receiver> {
+export async function selectReceiver(sql: Sql, rowId: number): Promise<Receiver> {
   const [row] = await sql<Receiver>`
     select
       kind, url,
-      to_json(array_remove(array[secret, case when old_secret_until > ${now} then old_secret end], null)) as secrets
+      to_json(array_remove(array[secret, case when old_secret_until > now() then old_secret end], null)) as secrets
     from webhook_endpoints
     where id = ${rowId}`
   return row as Receiver
@@ -113,10 +113,10 @@ export const selectDeliveries = (sql: Sql, endpointRowId: number, beforeEvent: n
     limit ${limit}`
 
 /** Makes a delivery due, with the attempts of a new one. Its last response stays until the next. */
-export async function restartDelivery(sql: Sql, endpointRowId: number, event: string, at: Date) {
+export async function restartDelivery(sql: Sql, endpointRowId: number, event: string) {
   const [row] = await sql<DeliveryRow>`
     update webhook_deliveries d
-    set status = 'pending', attempts = 0, next_attempt_at = ${at}
+    set status = 'pending', attempts = 0, next_attempt_at = now()
     from webhook_events v
     where v.id = d.event_id and d.endpoint_id = ${endpointRowId} and v.public_id = ${event}
     returning

@@ -3,39 +3,33 @@ import type { WebhookEvent } from './events.ts'
 import type { Outcome } from './outcome.ts'
 import type { Reply } from './post.ts'
 import type { Receiver } from './send.ts'
+import type { Place } from './share.ts'
 
-/** A delivery that is due, and its endpoint, claimed until then by this replica. */
-export type Claim = {
+/** A delivery that is due, and its endpoint, claimed until then by this replica. Times are the database's. */
+export type Claim = Place & {
   deliveryId: number
   attempts: number
   event: WebhookEvent
   receiver: Receiver
   endpointId: number
   endpoint: string
-  organisationId: number
   org: string
   failingSince: Date | null
+  claimedAt: Date
   claimedUntil: Date
 }
 
-type ClaimRow = Omit<Claim, 'event' | 'receiver'> & {
-  event: Omit<WebhookEvent, 'timestamp'> & { timestamp: string }
-  receiver: Receiver
-}
+type ClaimRow = Omit<Claim, 'event'> & { event: Omit<WebhookEvent, 'timestamp'> & { timestamp: string } }
+
+/** More endpoints than this are not offered together. */
+const maxDue = 1_000
 
 /**
- * Claims up to `limit` endpoints that fail, or do not, and have a delivery due, those first that were served longest ago, and returns the delivery
- * of each that is due longest. One delivery per endpoint is in flight, on all replicas together, so that one that hangs
- * delays only its own. The recursion visits the endpoints with pending deliveries, however many each has.
+ * The endpoints that have a delivery due and are not claimed: those first that do not fail, and of these the ones that were
+ * served longest ago. The recursion visits the endpoints with pending deliveries, however many each has.
  */
-export async function claimDeliveries(
-  sql: Sql,
-  now: Date,
-  until: Date,
-  limit: number,
-  isFailing: boolean,
-): Promise<Claim[]> {
-  const rows = await sql<ClaimRow>`
+export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing: boolean }) =>
+  sql<Place & { endpointId: number }>`
     with recursive pending as (
       (select d.endpoint_id from webhook_deliveries d where d.status = 'pending' order by d.endpoint_id limit 1)
       union all
@@ -48,25 +42,42 @@ export async function claimDeliveries(
       )
       from pending p
       where p.endpoint_id is not null
-    ), due as materialized (
+    )
+    select e.id as "endpointId", e.organisation_id as "organisationId", e.failing_since is not null as "isFailing"
+    from pending p
+    join webhook_endpoints e on e.id = p.endpoint_id
+    where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= now())
+      and not (e.failing_since is not null and ${excluded.failing}::boolean)
+      and e.organisation_id <> all (${excluded.organisations.map(String)}::text[]::bigint[])
+      and exists (
+        select from webhook_deliveries d
+        where d.endpoint_id = e.id and d.status = 'pending' and d.next_attempt_at <= now()
+      )
+    order by e.failing_since is not null, e.claimed_until nulls first
+    limit ${maxDue}`
+
+/**
+ * Claims those of these endpoints that still are free, and returns the delivery of each that is due longest. One delivery per
+ * endpoint is in flight, on all replicas together, so that one that hangs delays only its own.
+ */
+export async function claimDeliveries(sql: Sql, endpointIds: number[], claimMs: number): Promise<Claim[]> {
+  const rows = await sql<ClaimRow>`
+    with due as materialized (
       select e.id, d.id as delivery_id
-      from pending p
-      join webhook_endpoints e on e.id = p.endpoint_id
+      from webhook_endpoints e
       cross join lateral (
         select d.id
         from webhook_deliveries d
-        where d.endpoint_id = e.id and d.status = 'pending' and d.next_attempt_at <= ${now}
+        where d.endpoint_id = e.id and d.status = 'pending' and d.next_attempt_at <= now()
         order by d.next_attempt_at, d.id
         limit 1
       ) d
-      where e.disabled_at is null and (e.failing_since is not null) = ${isFailing}::boolean
-        and (e.claimed_until is null or e.claimed_until <= ${now})
-      order by e.claimed_until nulls first
-      limit ${limit}
+      where e.id = any (${endpointIds.map(String)}::text[]::bigint[]) and e.disabled_at is null
+        and (e.claimed_until is null or e.claimed_until <= now())
       for no key update of e skip locked
     ), claimed as (
       update webhook_endpoints e
-      set claimed_until = ${until}
+      set claimed_until = now() + ${claimMs}::integer * interval '1 millisecond'
       from due
       where e.id = due.id
       returning e.*, due.delivery_id
@@ -74,11 +85,11 @@ export async function claimDeliveries(
     select
       d.id as "deliveryId", d.attempts, e.id as "endpointId", e.public_id as endpoint,
       e.organisation_id as "organisationId", o.public_id as org, e.failing_since as "failingSince",
-      e.claimed_until as "claimedUntil",
+      e.failing_since is not null as "isFailing", now() as "claimedAt", e.claimed_until as "claimedUntil",
       json_build_object('id', v.public_id, 'type', v.type, 'timestamp', v.created_at, 'data', v.data) as event,
       json_build_object(
         'kind', e.kind, 'url', e.url,
-        'secrets', array_remove(array[e.secret, case when e.old_secret_until > ${now} then e.old_secret end], null)
+        'secrets', array_remove(array[e.secret, case when e.old_secret_until > now() then e.old_secret end], null)
       ) as receiver
     from claimed e
     join organisations o on o.id = e.organisation_id
@@ -90,25 +101,29 @@ export async function claimDeliveries(
   }))
 }
 
-type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; at: Date; releaseAt: Date }
+type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; pauseMs: number }
 
-/** Records an attempt and releases the endpoint. Returns false, and changes nothing, when another replica has claimed it. */
-export async function recordAttempt(sql: Sql, { claim, reply, outcome, at, releaseAt }: Attempt): Promise<boolean> {
+/**
+ * Records an attempt and releases the endpoint after a pause. Returns false, and changes nothing, when another replica has
+ * claimed it.
+ */
+export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }: Attempt): Promise<boolean> {
   const rows = await sql`
     with endpoint as (
       update webhook_endpoints
       set
-        claimed_until = ${releaseAt},
-        failing_since = case when ${outcome.status} <> 'delivered' then coalesce(failing_since, ${at}) end,
-        disabled_at = case when ${outcome.disabledReason}::text is null then disabled_at else coalesce(disabled_at, ${at}) end,
+        claimed_until = now() + ${pauseMs}::integer * interval '1 millisecond',
+        failing_since = case when ${outcome.status} <> 'delivered' then coalesce(failing_since, ${claim.claimedAt}) end,
+        disabled_at = case when ${outcome.disabledReason}::text is null then disabled_at else coalesce(disabled_at, now()) end,
         disabled_reason = coalesce(disabled_reason, ${outcome.disabledReason})
       where id = ${claim.endpointId} and claimed_until = ${claim.claimedUntil}
       returning id
     )
     update webhook_deliveries d
     set
-      status = ${outcome.status}, attempts = d.attempts + 1, next_attempt_at = ${outcome.nextAttemptAt},
-      last_attempt_at = ${at}, response_code = ${reply.code}, response_text = ${reply.text}
+      status = ${outcome.status}, attempts = d.attempts + 1,
+      next_attempt_at = now() + ${outcome.retryMs}::integer * interval '1 millisecond',
+      last_attempt_at = ${claim.claimedAt}, response_code = ${reply.code}, response_text = ${reply.text}
     from endpoint e
     where d.id = ${claim.deliveryId} and d.endpoint_id = e.id and d.status = 'pending'
     returning 1`

@@ -67,13 +67,13 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
   async function lookAt(organisationId: number, prompts: PromptToLookAt[]): Promise<void> {
     try {
       const ids = prompts.map(({ id }) => id)
-      await rollup.catchUpEach(ids, performance.now())
+      await rollup.catchUpEach(organisationId, ids, performance.now())
       const found = await db.transaction(
         (sql) => findNew(sql, organisationId, prompts),
         { tenant: holder },
         'repeatable read',
       )
-      if (found.length === 0) await recordLooks(db.sql, prompts)
+      if (found.length === 0) await recordLooks(db.sql, organisationId, prompts)
       else await db.transaction((sql) => tell(sql, organisationId, prompts, found), { tenant: organisationId })
     } catch (error) {
       if (whyUnavailable(error) === 'database') throw error
@@ -92,6 +92,7 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
     )
     const known = await selectDecided(
       sql,
+      organisationId,
       found.map(({ impact }) => impact.change.id),
     )
     return found.filter(
@@ -103,7 +104,7 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
     const now = clock.now()
     for (const { prompt, impact } of found) {
       const { change, verdict } = impact
-      const isFirst = await insertDecided(sql, { entryId: change.id, verdict }, now)
+      const isFirst = await insertDecided(sql, organisationId, { entryId: change.id, verdict }, now)
       if (!isFirst || !isNews(prompt, impact)) continue
       await emitEvent(sql, {
         organisationId,
@@ -114,7 +115,7 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
         now,
       })
     }
-    await recordLooks(sql, prompts)
+    await recordLooks(sql, organisationId, prompts)
   }
 
   /** One pass over the organisations. One that is done begins again if the others take long. */

@@ -8,12 +8,13 @@ import { watch } from '../faults/checks.ts'
 import type { Cleanups } from '../faults/cluster.ts'
 import { compare, type Findings } from '../faults/findings.ts'
 import { startLoad } from '../faults/load.ts'
+import { together } from '../faults/repeat.ts'
 import { clusterPrograms, findOrInstall } from '../programs.ts'
 import { events } from './events.ts'
 import { type System, startSystem } from './system.ts'
 
-/** A steady load that leaves the machine to the servers. */
-const CLIENTS = 12
+/** Few, to leave the machine to the servers: of both replicas by turns, and of each, which the other does not slow down. */
+const CLIENTS = 4
 
 const cleanups: Cleanups = []
 const total = { passed: 0, failed: 0 }
@@ -42,7 +43,9 @@ async function check(system: System): Promise<void> {
   const { ledger, replicas, sql, tenants, small } = system
   const watcher = watch(sql, small)
   const counting = startCounting(sql, [...tenants, small])
-  const load = startLoad(ledger, replicas, tenants, small, CLIENTS)
+  const load = together(
+    [replicas, ...replicas.map((one) => [one])].map((used) => startLoad(ledger, used, tenants, small, CLIENTS)),
+  )
   for (const { name, happen } of events) report(name, [await happen(system)])
   await Promise.all([load.stop(), counting.stop()])
   report('every acknowledged signal is a row, counts equal rows, no replica ended', [

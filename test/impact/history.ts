@@ -20,7 +20,7 @@ export async function addSignals(service: TestService, prompt: string, signals: 
 
 export async function rollUp(service: TestService, prompt: string, number = 1_000_000): Promise<void> {
   await service.services.db.sql`
-    select roll_up_signals(p.id, ${number}::integer) from prompts p where p.public_id = ${prompt}`
+    select roll_up_signals(p.organisation_id, p.id, ${number}::integer) from prompts p where p.public_id = ${prompt}`
 }
 
 export const deployed = (commit: string, at: string) => entry({ commit_sha: commit, created_at: at })

@@ -159,7 +159,7 @@ test('organisations take turns, and a prompt that cannot be read stops no other'
   }
   const broken = await requirePrompt(db.sql, prompts[3] as string)
   const rollup = createSignalRollup(db)
-  const catchUpEach = async (ids: number[]) => {
+  const catchUpEach = async (_: number, ids: number[]) => {
     if (ids.includes(broken.id)) throw new Error('broken')
   }
   await look({ ...rollup, catchUpEach })
