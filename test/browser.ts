@@ -27,9 +27,13 @@ export const launchBrowser = (): Promise<Browser> =>
 let shared: Promise<Browser> | undefined
 
 /** The browser that all files of a worker share: tests are isolated by their windows. It ends with the worker. */
-export function shareBrowser(): Promise<Browser> {
+export async function shareBrowser(): Promise<Browser> {
   shared ??= launchBrowser()
-  return shared
+  const browser = await shared
+  // Bun ends the processes of a test that hangs.
+  if (browser.isConnected()) return browser
+  shared = undefined
+  return shareBrowser()
 }
 
 export async function openWindow(origin: string, options: BrowserContextOptions = {}): Promise<Watched> {

@@ -80,7 +80,7 @@ function useUsualWindow(): (origin: string) => Promise<Watched | undefined> {
   return async (origin) => {
     if (!isFree) return undefined
     isFree = false
-    window ??= await openWindow(origin)
+    if (!window || window.page.isClosed()) window = await openWindow(origin)
     // Ends the page before, so that nothing it still asks for is counted for this one.
     await window.page.goto('about:blank')
     await window.page.setViewportSize({ width: 1_280, height: 720 })
