@@ -4,7 +4,7 @@ import { compare, endOf, type Findings } from '../faults/findings.ts'
 import type { Attempt, Replica } from '../faults/post.ts'
 import { eventually } from '../program.ts'
 import type { Server } from '../throwaway.ts'
-import { type Node, SETTLE_MS } from './postgres.ts'
+import { type Node, SETTLE_MS } from './patroni.ts'
 import { SMALL_LIMIT, type System } from './system.ts'
 
 export type Event = { name: string; happen(system: System): Promise<Findings> }

@@ -1,131 +1,12 @@
-// Three Postgres nodes under Patroni with a synchronous standby, their etcd, and HAProxy in front of the leader.
+// Three Postgres nodes, one of them a synchronous standby, and HAProxy in front of the leader.
 import { writeFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { farTimeZones } from '../environment.ts'
 import type { Cleanups } from '../faults/cluster.ts'
 import { eventually } from '../program.ts'
 import { clusterPrograms, findOrInstall } from '../programs.ts'
 import { withPostgres } from '../services.ts'
-import { findFreePort, type Server, startThrowaway } from '../throwaway.ts'
-
-export type Node = Awaited<ReturnType<typeof startNode>>
-export type PostgresCluster = Awaited<ReturnType<typeof startPostgresCluster>>
-
-/** Seconds. The leader that dies keeps its lease for `ttl`; a shorter one is lost by a leader on a busy machine. */
-const TIMES = { ttl: 10, loop_wait: 1, retry_timeout: 4 }
-/** For a failover, or for a node to follow the new leader, on the slowest machine. */
-export const SETTLE_MS = 120_000
-
-const get = (url: string) => fetch(url, { signal: AbortSignal.timeout(2_000) })
-const hostOf = (url: string) => new URL(url).host
-
-async function startEtcd(program: string): Promise<Server> {
-  const peer = `http://127.0.0.1:${await findFreePort()}`
-  // Its version 3.4 runs there only when it is told to.
-  const prefix = process.arch === 'arm64' ? ['env', 'ETCD_UNSUPPORTED_ARCH=arm64'] : []
-  return startThrowaway((folder) => {
-    const name = basename(folder)
-    const url = (port: number) => `http://127.0.0.1:${port}`
-    const options = (port: number) => ({
-      name,
-      'data-dir': join(folder, 'data'),
-      'log-level': 'error',
-      'listen-client-urls': url(port),
-      'advertise-client-urls': url(port),
-      'listen-peer-urls': peer,
-      'initial-advertise-peer-urls': peer,
-      'initial-cluster': `${name}=${peer}`,
-    })
-    return {
-      name: 'etcd',
-      command: (port) => [
-        ...prefix,
-        program,
-        ...Object.entries(options(port)).map(([key, value]) => `--${key}=${value}`),
-      ],
-      url,
-      folderOf: async (at) => {
-        const answer = await fetch(`${at}/v3/cluster/member/list`, { method: 'POST', body: '{}' })
-        const { members } = (await answer.json()) as { members: { name: string }[] }
-        return members[0]?.name === name ? folder : ''
-      },
-      stopSignal: 'SIGTERM',
-    }
-  })
-}
-
-async function startNode(name: string, scope: string, etcd: Server, patroni: string, postgresFolder: string) {
-  const address = `127.0.0.1:${await findFreePort()}`
-  let data = ''
-  let isStopped = false
-  const parameters = { max_connections: 200, timezone: farTimeZones.postgres, wal_keep_size: '256MB' }
-  const userOf = (username: string) => ({ username, password: 'cluster' })
-  const configOf = (folder: string, api: string) => ({
-    scope,
-    name,
-    restapi: { listen: api, connect_address: api },
-    etcd3: { host: hostOf(etcd.url) },
-    bootstrap: {
-      dcs: { ...TIMES, synchronous_mode: true, postgresql: { use_pg_rewind: true, parameters } },
-      initdb: [{ encoding: 'UTF8' }, { locale: 'C' }, 'data-checksums', 'no-sync'],
-    },
-    postgresql: {
-      listen: address,
-      connect_address: address,
-      data_dir: data,
-      bin_dir: postgresFolder,
-      pgpass: join(folder, 'pgpass'),
-      authentication: { superuser: userOf('postgres'), replication: userOf('standby') },
-      parameters: { unix_socket_directories: folder },
-      pg_hba: ['local all all trust', 'host all,replication all 127.0.0.1/32 trust'],
-    },
-  })
-  const server = await startThrowaway((folder) => {
-    data = join(folder, 'data')
-    const file = join(folder, 'patroni.yml')
-    return {
-      name: 'Patroni',
-      command: (port) => {
-        // JSON is YAML.
-        writeFileSync(file, JSON.stringify(configOf(folder, `127.0.0.1:${port}`)))
-        return [patroni, file]
-      },
-      url: (port) => `http://127.0.0.1:${port}`,
-      folderOf: async (at) => {
-        const { patroni } = (await (await get(`${at}/patroni`)).json()) as { patroni: { scope: string } }
-        return patroni.scope === scope ? folder : ''
-      },
-      stopSignal: 'SIGKILL',
-    }
-  })
-
-  /** Ends Patroni first, which would start Postgres again, with a copy or rewind that it may be running. */
-  async function end(signal: 'SIGKILL' | 'SIGQUIT'): Promise<void> {
-    process.kill(-server.pid(), 'SIGKILL')
-    await server.crash('SIGKILL')
-    const pid = Number(/^\d+/.exec(await readFile(join(data, 'postmaster.pid'), 'utf8')))
-    // The file of a Postgres that was killed names a process that may be another one now.
-    const isPostgres = () => readFile(`/proc/${pid}/cmdline`, 'utf8').then((line) => line.includes(data))
-    if (await isPostgres()) process.kill(pid, signal)
-    await eventually(() => isPostgres().catch(() => false), false, SETTLE_MS)
-  }
-  return {
-    name,
-    address,
-    api: server.url,
-    kill: () => end('SIGKILL'),
-    async restart() {
-      if (!isStopped) await server.restart()
-    },
-    async stop() {
-      isStopped = true
-      // Rejects if one of them has ended.
-      await end('SIGQUIT').catch(() => {})
-      await server.stop()
-    },
-  }
-}
+import { type Server, startThrowaway } from '../throwaway.ts'
+import { get, type Node, SETTLE_MS, startEtcd, startNode } from './patroni.ts'
 
 export async function startPostgresCluster(cleanups: Cleanups) {
   const [postgresFolder = '', patroni = '', etcdPath = '', haproxyPath = ''] = await findOrInstall(clusterPrograms)
@@ -160,7 +41,19 @@ export async function startPostgresCluster(cleanups: Cleanups) {
     eventually(describe, 'leader running,replica running,sync_standby running,timelines 1', SETTLE_MS)
   await awaitWhole()
 
-  const haproxy = await startThrowaway((folder) => {
+  const haproxy = await startHaproxy(haproxyPath, nodes, scope)
+  cleanups.push(haproxy.stop)
+  return {
+    nodes,
+    hostsUrl: `postgres://postgres@${nodes.map(({ address }) => address).join()}/postgres`,
+    proxyUrl: haproxy.url,
+    findLeader,
+    awaitWhole,
+  }
+}
+
+function startHaproxy(program: string, nodes: Node[], scope: string): Promise<Server> {
+  return startThrowaway((folder) => {
     const file = join(folder, 'haproxy.cfg')
     const servers = nodes.map(({ name, address, api }) => `  server ${name} ${address} check port ${new URL(api).port}`)
     const configOf = (port: number) => `defaults
@@ -181,7 +74,7 @@ ${servers.join('\n')}
       name: 'HAProxy',
       command: (port) => {
         writeFileSync(file, configOf(port))
-        return [haproxyPath, '-db', '-f', file]
+        return [program, '-db', '-f', file]
       },
       url: (port) => `postgres://postgres@127.0.0.1:${port}/postgres`,
       // Patroni gives every node the name of its cluster.
@@ -193,12 +86,4 @@ ${servers.join('\n')}
       stopSignal: 'SIGTERM',
     }
   })
-  cleanups.push(haproxy.stop)
-  return {
-    nodes,
-    hostsUrl: `postgres://postgres@${nodes.map(({ address }) => address).join()}/postgres`,
-    proxyUrl: haproxy.url,
-    findLeader,
-    awaitWhole,
-  }
 }
