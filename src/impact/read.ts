@@ -57,7 +57,7 @@ export async function readDecidedImpacts(
     if (compared.length === 0) return []
     const counts = await countSignals(sql, { id: promptId, organisationId }, own, commits.get(promptId) ?? [])
     return compared.flatMap((change) => {
-      const [before, after] = [change.before_id as number, change.id].map((id) => counts.get(id) as ChangeCounts)
+      const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
       // Most are undecided, which takes far less time to find out than the interval.
       if (!before || !after || !canBeDecided(daysOf(before), daysOf(after), defaultMargin)) return []
       const impact = describeChange(change, after, before, defaultMargin)

@@ -94,7 +94,7 @@ export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): 
       union all
       select before_id, null from given where before_id not in (select id from given)
     ) w
-    join history_changes h on h.id = w.id`
+    join history_changes h on h.organisation_id = ${organisationId} and h.id = w.id`
 
 /** The commits of all changes of these prompts, in lower case. */
 export const selectChangeCommits = (sql: Sql, organisationId: number, promptIds: number[]) =>

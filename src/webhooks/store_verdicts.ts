@@ -35,8 +35,9 @@ export type PromptToLookAt = {
 const maxCounted = 10_000
 
 /**
- * Those of these prompts that an endpoint wants the verdicts of, that are not archived, and have new signals. `signalsSince` counts the signals
- * since the first such endpoint was created if the prompt is looked at for the first time; else it is null.
+ * Those of these prompts that are not archived, that an endpoint wants the verdicts of, and that have new signals.
+ * `signalsSince` counts the signals since the first such endpoint was created if the prompt is looked at for the first time;
+ * else it is null.
  */
 export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptIds: number[]) =>
   sql<PromptToLookAt>`

@@ -92,12 +92,13 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
       organisationId,
       decided.map(({ impact }) => impact.change.id),
     )
-    const isKnown = ({ change, verdict }: DecidedImpact) =>
-      known.some((one) => one.entryId === change.id && one.verdict === verdict)
-    return decided.flatMap(({ promptId, impact }) => {
-      const prompt = prompts.find(({ id }) => id === promptId)
-      return prompt && !isKnown(impact) ? { prompt, impact } : []
-    })
+    const isNew = ({ change, verdict }: DecidedImpact) =>
+      !known.some((one) => one.entryId === change.id && one.verdict === verdict)
+    return prompts.flatMap((prompt) =>
+      decided
+        .filter(({ promptId, impact }) => promptId === prompt.id && isNew(impact))
+        .map(({ impact }) => ({ prompt, impact })),
+    )
   }
 
   async function tell(sql: Sql, organisationId: number, prompts: PromptToLookAt[], found: Found[]): Promise<void> {
