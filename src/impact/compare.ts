@@ -4,7 +4,7 @@ import { differenceOf } from './interval.ts'
 import { addCounts, type Counts, divideCounts, type Estimate, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 
-export type Comparison = {
+type Comparison = {
   /** The head's rate less the base's; null while a side has no signals. */
   difference: Estimate | null
   verdict: NonNullable<Impact['verdict']>

@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { longHash } from '../history/commit_names.ts'
+import { canBeginHash } from '../history/commit_names.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
@@ -10,8 +10,8 @@ import { compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
-import { type Change, selectChanges, selectNamedCounts, selectRecentChanges } from './store.ts'
-import { selectDayCounts } from './store_days.ts'
+import { type Change, selectChangeCommits, selectChanges, selectRecentChanges } from './store.ts'
+import { selectSignalCounts } from './store_counts.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
@@ -59,16 +59,11 @@ export async function readRecentImpacts(
 
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
 export async function readCounts(sql: Sql, prompt: OwnedPrompt, ids: number[]) {
-  const changes = await selectChanges(sql, prompt, ids)
-  const bounds = splitBounds(boundsOf(changes))
-  const [inWindows, named] =
-    changes.length === 0
-      ? [[], []]
-      : await Promise.all([
-          selectDayCounts(sql, prompt, bounds),
-          selectNamedCounts(sql, prompt, bounds, longHash.source),
-        ])
-  return { changes, counts: attribute(changes, inWindows, named) }
+  const [changes, all] = await Promise.all([selectChanges(sql, prompt, ids), selectChangeCommits(sql, prompt)])
+  if (changes.length === 0) return { changes, counts: new Map<number, ChangeCounts>() }
+  const commits = { all, short: all.filter(canBeginHash), shown: changes.map(({ commit_key }) => commit_key) }
+  const signals = await selectSignalCounts(sql, prompt, splitBounds(boundsOf(changes)), commits)
+  return { changes, counts: attribute(changes, all, signals) }
 }
 
 /** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */

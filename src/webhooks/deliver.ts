@@ -56,8 +56,7 @@ export function startDeliveries(options: Options) {
     if (!excluded || isStopped || isStopping()) return
     const due = await selectDue(db.sql, excluded)
     const chosen = choosePlaces(due, [...inFlight.keys()])
-    const ids = chosen.map(({ endpointId }) => endpointId)
-    if (ids.length > 0) for (const claim of await claimDeliveries(db.sql, ids, claimMs)) start(claim)
+    if (chosen.length > 0) for (const claim of await claimDeliveries(db.sql, chosen, claimMs)) start(claim)
   }
 
   const look = (): Promise<void> => {

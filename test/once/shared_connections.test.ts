@@ -51,7 +51,7 @@ describe('while a prompt of one organisation is held', () => {
     )
 
   test('its other prompts, other organisations and signals go on, and its entries are written when it is free', async () => {
-    const [held, other] = await Promise.all([createTenant(operator), createTenant(operator)])
+    const [held, other] = await Promise.all([createTenant(settings), createTenant(settings)])
     const { id: secondPrompt } = await operator.one('prompts', 'create', '--org', held.org, '--name', 'second')
     const commits = Array.from({ length: 30 }, (_, index) => `c${index}`)
     let waiting: Promise<Answer>[] = []
@@ -70,7 +70,7 @@ describe('while a prompt of one organisation is held', () => {
   })
 
   test('what was answered with a 503 for waiting too long is not written later', async () => {
-    const held = await createTenant(operator)
+    const held = await createTenant(settings)
     const answers = await whileHeld(held.prompt, () =>
       Promise.all(Array.from({ length: 30 }, (_, index) => postHistory(held, `c${index}`))),
     )
@@ -82,7 +82,7 @@ describe('while a prompt of one organisation is held', () => {
 })
 
 test('a signal that was answered with a 503 while its organisation was held is not written later, nor is its retry', async () => {
-  const held = await createTenant(operator)
+  const held = await createTenant(settings)
   const keyed = { 'idempotency-key': 'once' }
   const post = () => client.post(`/prompts/${held.prompt}/signals`, held.key, { value: 'positive' }, keyed)
   const answers = await inTransaction(async (on) => {
@@ -98,7 +98,7 @@ test('a signal that was answered with a 503 while its organisation was held is n
 test('changes of a key that is held leave transactions to the keys of other organisations', async () => {
   const [held, other] = await Promise.all(
     [1, 2].map(async () => {
-      const { org } = await createTenant(operator)
+      const { org } = await createTenant(settings)
       return operator.one('keys', 'create', '--org', org, '--preset', 'admin')
     }),
   )

@@ -221,10 +221,10 @@ test('one that hangs delays neither other endpoints of the organisation nor othe
       select 'msg_' || n || ${slow.id}, e.organisation_id, 'ping', 'many ' || n, '{}', now() - interval '1 hour'
       from webhook_endpoints e, generate_series(1, 2000) n
       where e.id = ${rowId}
-      returning id
+      returning organisation_id, id
     )
-    insert into webhook_deliveries (endpoint_id, event_id, next_attempt_at)
-    select ${rowId}, id, now() - interval '1 hour' from made`
+    insert into webhook_deliveries (organisation_id, endpoint_id, event_id, next_attempt_at)
+    select organisation_id, ${rowId}, id, now() - interval '1 hour' from made`
   await eventually(() => receiver.received.length, 1)
   const elsewhere = await service.createTenant()
   const fast = await createEndpoint()
