@@ -95,7 +95,7 @@ export const selectChanges = (sql: Sql, { id, organisationId }: OwnedPrompt, ids
       union all
       select before_id, null from given where before_id not in (select id from given)
     ) w
-    join history_changes h on h.id = w.id`
+    join history_changes h on h.organisation_id = ${organisationId} and h.id = w.id`
 
 /** The commits of all changes of a prompt, in lower case. */
 export async function selectChangeCommits(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<string[]> {
