@@ -13,6 +13,8 @@ export type TcpProxy = {
   cut(how: 'end' | 'reset'): void
   /** Keeps every connection open and passes nothing on, as when the other end is gone without a word. */
   silence(): void
+  /** Whether data is held back, also of new connections, as by a server that is stopped. It is passed on later. */
+  setPaused(isPaused: boolean): void
   close(): void
 }
 
@@ -23,7 +25,7 @@ const pipe: Relay = (guest, host) => guest.pipe(host).pipe(guest)
 
 export async function createProxy(url: string, relay: Relay = pipe): Promise<TcpProxy> {
   let target = new URL(url)
-  let isClosing = false
+  let [isClosing, isPaused] = [false, false]
   let accepted = 0
   let sockets: Socket[] = []
 
@@ -41,7 +43,7 @@ export async function createProxy(url: string, relay: Relay = pipe): Promise<Tcp
     host.on('error', () => guest.destroy())
     guest.on('close', () => host.destroy())
     host.on('close', () => guest.destroy())
-    relay(guest, host, dial)
+    if (!isPaused) relay(guest, host, dial)
     sockets.push(guest)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -65,6 +67,14 @@ export async function createProxy(url: string, relay: Relay = pipe): Promise<Tcp
     silence() {
       for (const socket of sockets) socket.unpipe().pause()
       sockets = []
+    },
+    setPaused(value) {
+      isPaused = value
+      for (let index = 0; index < sockets.length; index += 2) {
+        const [guest, host] = sockets.slice(index) as [Socket, Socket]
+        if (isPaused) for (const socket of [guest, host]) socket.unpipe().pause()
+        else guest.pipe(host).pipe(guest)
+      }
     },
     close() {
       for (const socket of sockets) socket.destroy()

@@ -60,8 +60,8 @@ export async function recordHistoryBatch(
       async (sql) => {
         const otherPrompts = step.files.map(({ promptId }) => promptId)
         const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch }
-        outcomes.push(...(await recordEntries(sql, clock, step.entries, 'git', options)))
-        await markFilesSeen(sql, step.files)
+        outcomes.push(...(await recordEntries(sql, clock, organisationId, step.entries, 'git', options)))
+        await markFilesSeen(sql, organisationId, step.files)
         const refs = hasTexts ? step.entries.flatMap(toTextRef) : []
         // Also without any in this step: an organisation that stores no texts must learn it before anything is recorded.
         if (hasTexts) for (const hash of await recordTexts(sql, organisationId, refs, texts)) missing.add(hash)
