@@ -29,11 +29,7 @@ export async function createProxy(url: string, relay: Relay = pipe): Promise<Tcp
   let accepted = 0
   let sockets: Socket[] = []
 
-  const dial = () => {
-    const host = connect(Number(target.port), target.hostname)
-    sockets.push(host)
-    return host
-  }
+  const dial = () => connect(Number(target.port), target.hostname)
 
   const server = createServer((guest) => {
     accepted += 1
@@ -44,7 +40,7 @@ export async function createProxy(url: string, relay: Relay = pipe): Promise<Tcp
     guest.on('close', () => host.destroy())
     host.on('close', () => guest.destroy())
     if (!isPaused) relay(guest, host, dial)
-    sockets.push(guest)
+    sockets.push(guest, host)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const proxied = new URL(url)
