@@ -1,4 +1,7 @@
 -- Times have the precision of a millisecond, in which they are shown.
+--
+-- The keys of tenants' tables begin with the organisation: after a failover that lost changes, a row id that a replica remembers
+-- may be that of another organisation's row.
 
 -- A plan and the monthly limit that organisations on it get.
 create table plans (
@@ -27,7 +30,7 @@ comment on column organisations.store_text is 'whether the texts of prompts may 
 
 -- An API key of an organisation. Only its SHA-256 is stored.
 create table api_keys (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   public_id text not null unique check (public_id like 'key\_%'),
   organisation_id bigint not null references organisations,
   name text not null,
@@ -38,11 +41,14 @@ create table api_keys (
   expires_at timestamptz(3),
   last_used_at timestamptz(3),
   revoked_at timestamptz(3),
-  replaced_by bigint references api_keys deferrable,
+  replaced_by bigint,
   origins text[] check (cardinality(origins) > 0),
   prompts text[] check (cardinality(prompts) > 0),
   monthly_limit integer check (monthly_limit >= 0),
-  counted_with bigint references api_keys deferrable,
+  counted_with bigint,
+  primary key (organisation_id, id),
+  foreign key (organisation_id, replaced_by) references api_keys deferrable,
+  foreign key (organisation_id, counted_with) references api_keys deferrable,
   check (origins is not null or (prompts is null and monthly_limit is null and counted_with is null)),
   check (counted_with is null or monthly_limit is null)
 );
@@ -50,21 +56,19 @@ create table api_keys (
 comment on column api_keys.replaced_by is 'the key that it was rotated to; deferrable, because a restore inserts that key later';
 comment on column api_keys.counted_with is 'the first key of the rotations that led to this browser key: it has the count and the limit of both';
 
-create index on api_keys (organisation_id, id);
-create index on api_keys (counted_with) where counted_with is not null;
+create index on api_keys (organisation_id, counted_with) where counted_with is not null;
 
 -- A change: who made it, what it changed and when. Written in the transaction of the change.
 create table audit_log (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   organisation_id bigint not null references organisations,
   actor text not null,
   action text not null,
   subject text not null,
   details jsonb not null check (jsonb_typeof(details) = 'object'),
-  created_at timestamptz(3) not null
+  created_at timestamptz(3) not null,
+  primary key (organisation_id, id)
 );
-
-create index on audit_log (organisation_id, id);
 
 -- A request with an Idempotency-Key and its response, so that a retry changes nothing twice. Never holds a secret.
 create table idempotent_requests (
@@ -80,7 +84,7 @@ create index on idempotent_requests (created_at);
 
 -- A prompt of an organisation, the file in a repository that it is linked to, and the state of its history.
 create table prompts (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   -- Compared byte by byte: the collation of a language would slow every look-up down.
   public_id text collate "C" not null unique check (public_id like 'pmt\_%'),
   organisation_id bigint not null references organisations,
@@ -95,6 +99,7 @@ create table prompts (
   history_count bigint not null default 0 check (history_count >= 0),
   history_version uuid not null default gen_random_uuid(),
   created_at timestamptz(3) not null,
+  primary key (organisation_id, id),
   check ((repository is null) = (path is null)),
   unique (organisation_id, repository, path)
 );
@@ -102,8 +107,6 @@ create table prompts (
 comment on column prompts.live_branch is 'the branch whose entries are changes; null: those of every branch';
 comment on column prompts.archived is 'lists leave it out unless asked for; it still records';
 comment on column prompts.history_version is 'a new random value with every change, so that it never names two states, even if a failover loses changes';
-
-create index on prompts (organisation_id, id);
 
 -- Notifies every replica of a changed limit, so that none keeps refusing signals that now fit.
 create function announce_organisation()

@@ -40,11 +40,13 @@ create table signal_usage (
 -- A row is a browser key's month: the number of signals recorded with the key and its rotated successors. It is written
 -- and found like a row of signal_usage.
 create table key_usage (
-  key_id bigint not null references api_keys,
+  organisation_id bigint not null,
+  key_id bigint not null,
   month month_start not null,
   used signal_count not null,
   block integer not null default 0,
-  primary key (key_id, month, block)
+  primary key (organisation_id, key_id, month, block),
+  foreign key (organisation_id, key_id) references api_keys
 ) with (fillfactor = 50);
 
 -- A row maps a client's Idempotency-Key to the signal that was recorded with it.
@@ -112,7 +114,8 @@ create procedure write_signals(
   -- When the idempotency keys were sent; null when each was sent at the time of its signal.
   keys_sent_at timestamptz,
   -- The months that browser keys are limited by: each key's month once; and for each signal, the position of its key's
-  -- month or null. All three are null when no signal came with a browser key.
+  -- month or null. All four are null when no signal came with a browser key.
+  browser_key_owners bigint[],
   browser_key_ids bigint[],
   browser_key_months date[],
   browser_key_numbers integer[],
@@ -192,12 +195,14 @@ begin
       array_agg(coalesce(u.used, 0) order by m.number), array_agg(k.monthly_limit order by m.number),
       array_agg(coalesce(u.block, 0) order by m.number)
     into browser_key_used_before, browser_key_limits, browser_key_blocks
-    from unnest(browser_key_ids, browser_key_months) with ordinality m (key_id, month, number)
-    left join lateral (select k.monthly_limit from api_keys k where k.id = m.key_id limit 1) k on true
+    from unnest(browser_key_owners, browser_key_ids, browser_key_months) with ordinality m (owner, key_id, month, number)
+    left join lateral (
+      select k.monthly_limit from api_keys k where k.organisation_id = m.owner and k.id = m.key_id limit 1
+    ) k on true
     left join lateral (
       select u.used, u.block
       from key_usage u
-      where u.key_id = m.key_id and u.month = m.month
+      where u.organisation_id = m.owner and u.key_id = m.key_id and u.month = m.month
       order by u.block desc
       limit 1
     ) u on true;
@@ -281,11 +286,12 @@ begin
   on conflict (organisation_id, month, block) do update set used = excluded.used, block = excluded.used / 200;
 
   if browser_key_numbers is not null then
-    insert into key_usage as u (key_id, month, block, used)
-    select browser_key_ids[n], browser_key_months[n], browser_key_blocks[n], browser_key_used[n]
+    insert into key_usage as u (organisation_id, key_id, month, block, used)
+    select
+      browser_key_owners[n], browser_key_ids[n], browser_key_months[n], browser_key_blocks[n], browser_key_used[n]
     from generate_series(1, cardinality(browser_key_ids)) n
     where browser_key_used[n] > browser_key_used_before[n]
-    on conflict (key_id, month, block) do update set used = excluded.used, block = excluded.used / 200;
+    on conflict (organisation_id, key_id, month, block) do update set used = excluded.used, block = excluded.used / 200;
   end if;
 
   if idempotency_key_list is not null then

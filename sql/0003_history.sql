@@ -2,7 +2,7 @@
 -- by id: ids are drawn while the prompt is locked, so entries of the same time keep the order in which they arrived. There
 -- are no foreign keys in this file: every writer locks the prompt first, and so does its erasure.
 create table history_entries (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   organisation_id bigint not null,
   prompt_id bigint not null,
   action text not null check (action in ('deployed', 'pr_opened', 'pr_merged', 'pr_closed')),
@@ -27,6 +27,7 @@ create table history_entries (
   as_given boolean not null default false,
   -- It went live on the prompt's live branch, and the entry live before it has another commit. See mark_changes.
   is_change boolean not null default false,
+  primary key (organisation_id, id),
   check (
     case action
       when 'deployed' then pr_number is null and pr_url is null
@@ -56,39 +57,44 @@ create table prompt_texts (
 
 -- A commit that a merged pull request brought to a branch. It gets no entry: the merge has one.
 create table merged_commits (
+  organisation_id bigint not null,
   prompt_id bigint not null,
   branch_name text not null,
   commit_sha text not null,
   pr_number integer not null,
-  primary key (prompt_id, branch_name, commit_sha)
+  primary key (organisation_id, prompt_id, branch_name, commit_sha)
 );
 
 -- The identity of a removed entry that sync or the webhook had reported: they do not bring it back. The commit is in lower case.
 create table removed_entries (
+  organisation_id bigint not null,
   prompt_id bigint not null,
   commit_sha text collate "C" not null,
   action text not null,
   branch_name text not null,
   pr_number integer,
   reopenings integer not null,
-  unique nulls not distinct (prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
+  unique nulls not distinct (organisation_id, prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
 );
 
 -- A marker in a history: `rank` entries of the prompt come before the position (created_at, entry_id). No entry needs to be
 -- at that position. Markers are at most 500 entries apart, so a page at any depth is found by a short walk from one.
 create table history_ranks (
+  organisation_id bigint not null,
   prompt_id bigint not null,
   created_at timestamptz(3) not null,
   entry_id bigint not null,
   rank bigint not null check (rank >= 0),
-  primary key (prompt_id, created_at, entry_id)
+  primary key (organisation_id, prompt_id, created_at, entry_id)
 );
 
-create index on history_ranks (prompt_id, rank);
+create index on history_ranks (organisation_id, prompt_id, rank);
 
 -- Counts the entries of a history that are earlier than a time, from the nearest marker. It is stable, so that it sees the
 -- same snapshot as the statement that reads the page.
-create function count_history_before(given_prompt_id bigint, history_count bigint, before timestamptz)
+create function count_history_before(
+  given_organisation_id bigint, given_prompt_id bigint, history_count bigint, before timestamptz
+)
 returns bigint
 language plpgsql
 stable
@@ -101,14 +107,14 @@ begin
 
   select r.* into low
   from history_ranks r
-  where r.prompt_id = given_prompt_id and r.created_at < before
+  where r.organisation_id = given_organisation_id and r.prompt_id = given_prompt_id and r.created_at < before
   order by r.created_at desc, r.entry_id desc
   limit 1;
 
   return coalesce(low.rank, 0) + (
     select count(*)
     from history_entries h
-    where h.prompt_id = given_prompt_id
+    where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
       and (h.created_at, h.id) >= (coalesce(low.created_at, '-infinity'), coalesce(low.entry_id, 0))
       and h.created_at < before
   );
@@ -116,7 +122,9 @@ end
 $$;
 
 -- Adds markers every 250 entries where two are more than 500 apart, from the last marker before `earliest` on.
-create function add_history_ranks(changed_prompt_id bigint, history_count bigint, earliest timestamptz)
+create function add_history_ranks(
+  given_organisation_id bigint, given_prompt_id bigint, history_count bigint, earliest timestamptz
+)
 returns void
 language plpgsql
 as $$
@@ -124,7 +132,7 @@ begin
   with low as (
     select r.created_at, r.entry_id, r.rank
     from history_ranks r
-    where r.prompt_id = changed_prompt_id and r.created_at < earliest
+    where r.organisation_id = given_organisation_id and r.prompt_id = given_prompt_id and r.created_at < earliest
     order by r.created_at desc, r.entry_id desc
     limit 1
   ), markers as (
@@ -134,18 +142,19 @@ begin
     union all
     select r.created_at, r.entry_id, r.rank
     from history_ranks r
-    where r.prompt_id = changed_prompt_id and r.created_at >= earliest
+    where r.organisation_id = given_organisation_id and r.prompt_id = given_prompt_id and r.created_at >= earliest
   ), gaps as (
     select m.*, lead(m.rank, 1, history_count) over (order by m.created_at, m.entry_id) - m.rank as size
     from markers m
   )
-  insert into history_ranks (prompt_id, created_at, entry_id, rank)
-  select changed_prompt_id, n.created_at, n.id, g.rank + n.nth
+  insert into history_ranks (organisation_id, prompt_id, created_at, entry_id, rank)
+  select given_organisation_id, given_prompt_id, n.created_at, n.id, g.rank + n.nth
   from gaps g
   cross join lateral (
     select h.created_at, h.id, row_number() over (order by h.created_at, h.id) - 1 as nth
     from history_entries h
-    where h.prompt_id = changed_prompt_id and (h.created_at, h.id) >= (g.created_at, g.entry_id)
+    where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
+      and (h.created_at, h.id) >= (g.created_at, g.entry_id)
     order by h.created_at, h.id
     limit g.size
   ) n
@@ -154,7 +163,9 @@ end
 $$;
 
 -- Decides which entries between two times are changes, and whether the first live one after them is.
-create function mark_changes(given_prompt_id bigint, live_branch text, since timestamptz, until timestamptz)
+create function mark_changes(
+  given_organisation_id bigint, given_prompt_id bigint, live_branch text, since timestamptz, until timestamptz
+)
 returns void
 language plpgsql
 as $$
@@ -163,21 +174,24 @@ begin
     (
       select h.*, true as is_live
       from history_entries h
-      where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged')
-        and (live_branch is null or h.branch_name = live_branch) and h.created_at < since
+      where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
+        and h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
+        and h.created_at < since
       order by h.created_at desc, h.id desc
       limit 1
     )
     union all
     select h.*, h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
     from history_entries h
-    where h.prompt_id = given_prompt_id and h.created_at between since and until
+    where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
+      and h.created_at between since and until
     union all
     (
       select h.*, true
       from history_entries h
-      where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged')
-        and (live_branch is null or h.branch_name = live_branch) and h.created_at > until
+      where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
+        and h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
+        and h.created_at > until
       order by h.created_at, h.id
       limit 1
     )
@@ -189,15 +203,16 @@ begin
   update history_entries h
   set is_change = not h.is_change
   -- An array, so that entries are found by their ids also where a table was small when Postgres last looked.
-  where h.id = any (array(
+  where h.organisation_id = given_organisation_id and h.id = any (array(
     select d.id from decided d where d.created_at >= since and d.was_change <> d.is_change
   ));
 end
 $$;
 
--- Updates the count, the version, the changes and the markers of a history after its entries changed. The changes are a JSON array of
--- objects with created_at, id and added: 1 for an added entry, -1 for a removed one, both for one that was changed.
-create function update_history(changed_prompt_id bigint, changes json)
+-- Updates what is derived from the entries of a history: its count and version, which entries are changes, and the markers.
+-- `changes` is a JSON array of objects with created_at, id and added: 1 for an added entry, -1 for a removed one, both for
+-- one that was changed.
+create function update_derived_history(given_organisation_id bigint, given_prompt_id bigint, changes json)
 returns void
 language plpgsql
 as $$
@@ -215,13 +230,13 @@ begin
 
   update prompts p
   set history_version = default, history_count = p.history_count + total
-  where p.id = changed_prompt_id
+  where p.organisation_id = given_organisation_id and p.id = given_prompt_id
   returning p.history_count, p.live_branch into new_count, live;
-  perform mark_changes(changed_prompt_id, live, earliest, latest);
+  perform mark_changes(given_organisation_id, given_prompt_id, live, earliest, latest);
 
   select r.rank, r.created_at >= earliest into last_rank, has_later
   from history_ranks r
-  where r.prompt_id = changed_prompt_id
+  where r.organisation_id = given_organisation_id and r.prompt_id = given_prompt_id
   order by r.created_at desc, r.entry_id desc
   limit 1;
 
@@ -239,15 +254,15 @@ begin
         union all
         select r.created_at, r.entry_id, 0, true
         from history_ranks r
-        where r.prompt_id = changed_prompt_id and r.created_at >= earliest
+        where r.organisation_id = given_organisation_id and r.prompt_id = given_prompt_id and r.created_at >= earliest
       ) p
     ) m
-    where m.is_marker and m.shift <> 0 and r.prompt_id = changed_prompt_id and r.created_at = m.created_at
-      and r.entry_id = m.id;
+    where m.is_marker and m.shift <> 0 and r.organisation_id = given_organisation_id and r.prompt_id = given_prompt_id
+      and r.created_at = m.created_at and r.entry_id = m.id;
   end if;
   -- Most entries are the newest of their history, and need no marker.
   if has_later or new_count - coalesce(last_rank, 0) > 500 then
-    perform add_history_ranks(changed_prompt_id, new_count, earliest);
+    perform add_history_ranks(given_organisation_id, given_prompt_id, new_count, earliest);
   end if;
 end
 $$;

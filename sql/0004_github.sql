@@ -41,12 +41,13 @@ create table github_affected_prompts (
   repository_id bigint not null,
   branch text not null,
   head_sha text not null,
-  prompt_id bigint not null references prompts on delete cascade,
+  prompt_id bigint not null,
   pushed_at timestamptz(3) not null,
   prompt_commits text[] not null,
   push_commits text[] not null,
   all_new boolean not null,
-  primary key (organisation_id, repository_id, branch, head_sha, prompt_id)
+  primary key (organisation_id, repository_id, branch, head_sha, prompt_id),
+  foreign key (organisation_id, prompt_id) references prompts on delete cascade
 );
 
 create index on github_affected_prompts (pushed_at);
@@ -101,7 +102,8 @@ create table github_pull_request_prompts (
   organisation_id bigint not null,
   repository_id bigint not null,
   number integer not null,
-  prompt_id bigint not null references prompts on delete cascade,
+  prompt_id bigint not null,
   primary key (organisation_id, repository_id, number, prompt_id),
+  foreign key (organisation_id, prompt_id) references prompts on delete cascade,
   foreign key (organisation_id, repository_id, number) references github_pull_requests on delete cascade
 );

@@ -1,38 +1,39 @@
 -- Rollups: counts of signals by time and by the commit they name, so that a report reads thousands of rows, not millions.
 
--- A row is the watermark of one prompt: its rollups hold the signals with ids up to `counted_to`. A reader takes the
+-- A row is the watermark of one prompt: its rollups hold the signals up to `last_rolled_up_id`. A reader takes the
 -- watermark, the rollups and the signals after the watermark (the tail) from one snapshot, so its sums equal the rows.
 -- No signal ever appears below the watermark: write_signals locks the organisation before it draws ids, so the ids of
 -- one organisation commit in their order.
 create table signal_watermarks (
-  prompt_id bigint primary key,
   organisation_id bigint not null,
-  counted_to bigint not null
+  prompt_id bigint not null,
+  last_rolled_up_id bigint not null,
+  primary key (organisation_id, prompt_id)
 );
 
 -- A row counts the signals of one prompt in a quarter of an hour (15) or a day (1440), UTC. Every time zone of today begins
 -- its days at a quarter.
 create table signal_counts (
-  prompt_id bigint not null,
   organisation_id bigint not null,
+  prompt_id bigint not null,
   minutes integer not null check (minutes in (15, 1440)),
   start timestamptz(3) not null,
   positive bigint not null check (positive >= 0),
   negative bigint not null check (negative >= 0),
-  primary key (prompt_id, minutes, start)
+  primary key (organisation_id, prompt_id, minutes, start)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 
 -- A row counts the signals of one prompt and time that name one commit. A client may name a new commit with every signal,
 -- so these counts have their own table, and a key that finds known commits among any number of others.
 create table signal_commit_counts (
-  prompt_id bigint not null,
   organisation_id bigint not null,
+  prompt_id bigint not null,
   commit_sha text collate "C" not null check (commit_sha <> ''),
   minutes integer not null check (minutes in (15, 1440)),
   start timestamptz(3) not null,
   positive bigint not null check (positive >= 0),
   negative bigint not null check (negative >= 0),
-  primary key (prompt_id, minutes, commit_sha, start)
+  primary key (organisation_id, prompt_id, minutes, commit_sha, start)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 
 -- Like signals_owner.
@@ -50,7 +51,8 @@ language sql
 immutable
 as $$
   select case
-    when jsonb_typeof(metadata -> 'commit_sha') = 'string' and length(metadata ->> 'commit_sha') between 1 and 100
+    -- `between` would look the string up twice.
+    when jsonb_typeof(metadata -> 'commit_sha') = 'string' and length(metadata ->> 'commit_sha') <@ int4range(1, 100, '[]')
     then lower((metadata ->> 'commit_sha') collate "C")
   end
 $$;
@@ -66,66 +68,74 @@ $$;
 -- Adds counts to the rollups of a prompt (`factor` 1) or subtracts them (-1). Each count is of a quarter of an hour and of
 -- a commit or null. The caller has locked the watermark.
 create function add_to_signal_counts(
-  given_prompt_id bigint, given_organisation_id bigint,
+  given_organisation_id bigint, given_prompt_id bigint,
   quarters timestamptz[], commits text[], positives bigint[], negatives bigint[], factor integer
 )
 returns void
 language plpgsql
 as $$
 begin
-  insert into signal_counts as c (prompt_id, organisation_id, minutes, start, positive, negative)
+  insert into signal_counts as c (organisation_id, prompt_id, minutes, start, positive, negative)
   select
-    given_prompt_id, given_organisation_id, w.minutes, floor_minutes(s.quarter, w.minutes), sum(s.positive), sum(s.negative)
+    given_organisation_id, given_prompt_id, w.minutes, floor_minutes(s.quarter, w.minutes), sum(s.positive), sum(s.negative)
   from unnest(quarters, positives, negatives) s (quarter, positive, negative)
   cross join (values (15), (1440)) w (minutes)
   group by 3, 4
-  on conflict (prompt_id, minutes, start) do update
+  on conflict (organisation_id, prompt_id, minutes, start) do update
   set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
 
-  insert into signal_commit_counts as c (prompt_id, organisation_id, commit_sha, minutes, start, positive, negative)
+  insert into signal_commit_counts as c (organisation_id, prompt_id, commit_sha, minutes, start, positive, negative)
   select
-    given_prompt_id, given_organisation_id, s.commit_sha, w.minutes, floor_minutes(s.quarter, w.minutes),
+    given_organisation_id, given_prompt_id, s.commit_sha, w.minutes, floor_minutes(s.quarter, w.minutes),
     sum(s.positive), sum(s.negative)
   from unnest(quarters, commits, positives, negatives) s (quarter, commit_sha, positive, negative)
   cross join (values (15), (1440)) w (minutes)
   where s.commit_sha is not null
   group by 3, 4, 5
-  on conflict (prompt_id, minutes, commit_sha, start) do update
+  on conflict (organisation_id, prompt_id, minutes, commit_sha, start) do update
   set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
 end
 $$;
 
 -- Locks the watermark of a prompt until the transaction ends. Creates it for a prompt that has signals but no watermark, so
 -- that an erasure also blocks the first rollup. Returns null for a prompt without signals.
-create function lock_watermark(given_prompt_id bigint)
+create function lock_watermark(given_organisation_id bigint, given_prompt_id bigint)
 returns signal_watermarks
 language plpgsql
 as $$
 declare
   watermark signal_watermarks;
 begin
-  select w.* into watermark from signal_watermarks w where w.prompt_id = given_prompt_id for update;
+  select w.* into watermark
+  from signal_watermarks w
+  where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id
+  for update;
   if not found then
-    insert into signal_watermarks (prompt_id, organisation_id, counted_to)
-    select p.id, p.organisation_id, 0
+    insert into signal_watermarks (organisation_id, prompt_id, last_rolled_up_id)
+    select p.organisation_id, p.id, 0
     from prompts p
-    where p.id = given_prompt_id and exists (
+    where p.organisation_id = given_organisation_id and p.id = given_prompt_id and exists (
       select from signals s where s.organisation_id = p.organisation_id and s.prompt_id = p.id
     )
     on conflict do nothing;
-    select w.* into watermark from signal_watermarks w where w.prompt_id = given_prompt_id for update;
+    select w.* into watermark
+    from signal_watermarks w
+    where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id
+    for update;
   end if;
   return watermark;
 end
 $$;
 
--- Rolls up the next signals of a prompt, at most `max_rows`. Returns the number of signals rolled up.
-create function roll_up_signals(given_prompt_id bigint, max_rows integer)
+-- Rolls up the next signals of a prompt, at most `max_rows`. Returns the number of signals rolled up. The transaction does
+-- not wait for the disk: a rollup that a crash loses is made again.
+create function roll_up_signals(given_organisation_id bigint, given_prompt_id bigint, max_rows integer)
 returns integer
 language plpgsql
 as $$
 declare
-  watermark signal_watermarks := lock_watermark(given_prompt_id);
+  watermark signal_watermarks := lock_watermark(given_organisation_id, given_prompt_id);
+  is_set boolean := set_config('synchronous_commit', 'off', true) is not null;
   taken record;
 begin
   select
@@ -139,8 +149,8 @@ begin
     from (
       select s.id, s.value, s.created_at, s.metadata
       from signals s
-      where s.organisation_id = watermark.organisation_id and s.prompt_id = given_prompt_id
-        and s.id > watermark.counted_to
+      where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id
+        and s.id > watermark.last_rolled_up_id
       order by s.prompt_id, s.id
       limit max_rows
     ) s
@@ -149,9 +159,11 @@ begin
 
   if taken.number > 0 then
     perform add_to_signal_counts(
-      given_prompt_id, watermark.organisation_id, taken.quarters, taken.commits, taken.positives, taken.negatives, 1
+      given_organisation_id, given_prompt_id, taken.quarters, taken.commits, taken.positives, taken.negatives, 1
     );
-    update signal_watermarks w set counted_to = taken.last_id where w.prompt_id = given_prompt_id;
+    update signal_watermarks w
+    set last_rolled_up_id = taken.last_id
+    where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id;
   end if;
   return taken.number;
 end
@@ -164,7 +176,7 @@ returns integer
 language plpgsql
 as $$
 declare
-  watermark signal_watermarks := lock_watermark(given_prompt_id);
+  watermark signal_watermarks := lock_watermark(given_organisation_id, given_prompt_id);
   erased record;
 begin
   -- Without a watermark there was no signal when it was looked for. One recorded since is left alone: it may be counted.
@@ -177,33 +189,34 @@ begin
   with deleted as (
     delete from signals s
     where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = any (signal_ids)
-    returning s.value, s.created_at, s.metadata, s.id <= watermark.counted_to as is_counted
+    returning s.value, s.created_at, s.metadata, s.id <= watermark.last_rolled_up_id as is_rolled_up
   ), counted as (
     select
-      d.is_counted, floor_minutes(d.created_at, 15) as quarter, commit_of_signal(d.metadata) as commit_sha,
+      d.is_rolled_up, floor_minutes(d.created_at, 15) as quarter, commit_of_signal(d.metadata) as commit_sha,
       count(*) filter (where d.value = 'positive') as positive, count(*) filter (where d.value = 'negative') as negative
     from deleted d
     group by 1, 2, 3
   )
   select
-    coalesce(sum(c.positive + c.negative), 0) as number, array_agg(c.quarter) filter (where c.is_counted) as quarters,
-    array_agg(c.commit_sha) filter (where c.is_counted) as commits,
-    array_agg(c.positive) filter (where c.is_counted) as positives,
-    array_agg(c.negative) filter (where c.is_counted) as negatives,
+    coalesce(sum(c.positive + c.negative), 0) as number, array_agg(c.quarter) filter (where c.is_rolled_up) as quarters,
+    array_agg(c.commit_sha) filter (where c.is_rolled_up) as commits,
+    array_agg(c.positive) filter (where c.is_rolled_up) as positives,
+    array_agg(c.negative) filter (where c.is_rolled_up) as negatives,
     floor_minutes(min(c.quarter), 1440) as first_day, max(c.quarter) as last_quarter
   into erased
   from counted c;
 
   if erased.quarters is not null then
     perform add_to_signal_counts(
-      given_prompt_id, watermark.organisation_id, erased.quarters, erased.commits, erased.positives, erased.negatives, -1
+      given_organisation_id, given_prompt_id, erased.quarters, erased.commits, erased.positives, erased.negatives, -1
     );
     delete from signal_counts c
-    where c.prompt_id = given_prompt_id and c.minutes in (15, 1440)
+    where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes in (15, 1440)
       and c.start between erased.first_day and erased.last_quarter and c.positive = 0 and c.negative = 0;
     delete from signal_commit_counts c
-    where c.prompt_id = given_prompt_id and c.minutes in (15, 1440) and c.commit_sha = any (erased.commits)
-      and c.start between erased.first_day and erased.last_quarter and c.positive = 0 and c.negative = 0;
+    where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes in (15, 1440)
+      and c.commit_sha = any (erased.commits) and c.start between erased.first_day and erased.last_quarter
+      and c.positive = 0 and c.negative = 0;
   end if;
   return erased.number;
 end
@@ -255,7 +268,7 @@ stable
 as $$
 declare
   watermark bigint := coalesce((
-    select w.counted_to from signal_watermarks w
+    select w.last_rolled_up_id from signal_watermarks w
     where w.organisation_id = given_organisation_id and w.prompt_id = given_prompt_id
   ), 0);
 begin

@@ -89,7 +89,6 @@ export function createServices(
   const onVerdictFailure = logFailure('looking at verdicts failed; will retry')
   const lookAtVerdicts = createVerdictWatch({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
   const sendOnce = createSender({
-    clock,
     version: build.version,
     publicUrl: baseUrl,
     allowedHosts,

@@ -57,7 +57,14 @@ export const chromiumProgram = onPath(
 )
 export const nginxProgram = onPath('nginx', 'NGINX_PATH', 'nginx-light', 'nginx', '/usr/sbin/nginx')
 export const haproxyProgram = onPath('HAProxy', 'HAPROXY_PATH', 'haproxy', 'haproxy', '/usr/sbin/haproxy')
+export const patroniProgram = onPath('Patroni', 'PATRONI_PATH', 'patroni', 'patroni')
+export const etcdProgram = onPath('etcd', 'ETCD_PATH', 'etcd-server', 'etcd')
 export const gitProgram = onPath('git', 'GIT_PATH', 'git', 'git')
+
+export const clusterPrograms = [postgresProgram, patroniProgram, etcdProgram, haproxyProgram, redisProgram]
+
+export const canProvide = (programs: Program[]): boolean =>
+  canInstall() || programs.every((program) => program.find() !== undefined)
 
 /** Where each program is, in the order given; one message names everything that is missing. */
 export async function findOrInstall(programs: Program[]): Promise<string[]> {

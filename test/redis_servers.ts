@@ -5,13 +5,15 @@ import type { Redis } from 'ioredis'
 import { eventually } from './program.ts'
 import { findOrInstall, redisProgram } from './programs.ts'
 import { redisRecipe, withRedis } from './services.ts'
-import { type Server, startThrowaway } from './throwaway.ts'
+import { type Recipe, type Server, startThrowaway } from './throwaway.ts'
 
 export async function startRedis(...settings: string[]): Promise<Server> {
   const [program = ''] = await findOrInstall([redisProgram])
   return startThrowaway((folder) => {
     const recipe = redisRecipe(program, folder)
-    return { ...recipe, command: (port) => [...recipe.command(port), ...settings] }
+    // A master would otherwise wait five seconds for further replicas before it copies itself.
+    const withoutDelay = ['--repl-diskless-sync-delay', '0']
+    return { ...recipe, command: (port) => [...recipe.command(port), ...withoutDelay, ...settings] }
   })
 }
 
@@ -19,7 +21,15 @@ const portOf = ({ url }: Server) => Number(new URL(url).port)
 
 /** Three masters and a replica of the first, which takes over only when it is told that it may. */
 export async function startRedisCluster() {
-  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1000']
+  // Without the last, a replica that lost its master long ago does not take over.
+  const settings = [
+    '--cluster-enabled',
+    'yes',
+    '--cluster-node-timeout',
+    '1000',
+    '--cluster-replica-validity-factor',
+    '0',
+  ]
   const servers = await Promise.all(
     Array.from({ length: 4 }, () => startRedis(...settings, '--cluster-require-full-coverage', 'no')),
   )
@@ -55,6 +65,23 @@ export async function startRedisCluster() {
   }
 }
 
+/** A sentinel with these settings. */
+export function sentinelRecipe(program: string, folder: string, settings: string[]): Recipe {
+  const file = join(folder, 'sentinel.conf')
+  writeFileSync(file, settings.map((line) => `sentinel ${line}`).join('\n'))
+  // It writes there what it learns, as another user.
+  chmodSync(file, 0o666)
+  const { url, stopSignal } = redisRecipe(program, folder)
+  return {
+    name: 'Redis Sentinel',
+    command: (port) => [program, file, '--sentinel', '--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder],
+    url,
+    stopSignal,
+    folderOf: (at) =>
+      withRedis(at, async (client) => dirname(/config_file:(.*?)\r/.exec(await client.info())?.[1] ?? '')),
+  }
+}
+
 /** A master and a replica with a password, and one sentinel whose word is enough. */
 export async function startRedisWithSentinel(password: string) {
   const withPassword = async (...settings: string[]) => {
@@ -67,26 +94,12 @@ export async function startRedisWithSentinel(password: string) {
   await eventually(() => withRedis(replica.url, async (on) => /master_link_status:up/.test(await on.info())), true)
   for (const { url } of [master, replica]) await withRedis(url, (on) => on.config('SET', 'requirepass', password))
   const [program = ''] = await findOrInstall([redisProgram])
-  const sentinel = await startThrowaway((folder) => {
-    const file = join(folder, 'sentinel.conf')
-    const lines = [
-      `sentinel monitor main 127.0.0.1 ${portOf(master)} 1`,
-      `sentinel auth-pass main ${password}`,
-      'sentinel down-after-milliseconds main 500',
-    ]
-    writeFileSync(file, lines.join('\n'))
-    // It writes there what it learns, as another user.
-    chmodSync(file, 0o666)
-    const { url, stopSignal } = redisRecipe(program, folder)
-    return {
-      name: 'Redis Sentinel',
-      command: (port) => [program, file, '--sentinel', '--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder],
-      url,
-      stopSignal,
-      folderOf: (at) =>
-        withRedis(at, async (client) => dirname(/config_file:(.*?)\r/.exec(await client.info())?.[1] ?? '')),
-    }
-  })
+  const lines = [
+    `monitor main 127.0.0.1 ${portOf(master)} 1`,
+    `auth-pass main ${password}`,
+    'down-after-milliseconds main 500',
+  ]
+  const sentinel = await startThrowaway((folder) => sentinelRecipe(program, folder, lines))
   const sees = (part: RegExp) => withRedis(sentinel.url, async (client) => part.test(await client.info()))
   await eventually(() => sees(/master0:.*status=ok.*slaves=1/), true, 20_000)
   return {

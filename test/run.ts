@@ -1,11 +1,13 @@
 // Runs the tests against real services: on Postgres, the files of BOTH on the embedded engine too, and two faults.
 // bun test/run.ts [--all] [what `bun test` takes: file filters, -t name, …]
-// --all: every file on both engines, every fault, and the full volumes of random tests. Named files run on both engines.
+// --all: every file on both engines, every fault, a cluster, and the full volumes of random tests.
+// Named files run on both engines.
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildBinary } from './build.ts'
 import { cleanEnvironment, farTimeZones } from './environment.ts'
+import { canProvide, clusterPrograms } from './programs.ts'
 import { findTestPrograms, startServices, withoutSync } from './services.ts'
 import { makeTemplates } from './templates.ts'
 
@@ -22,7 +24,7 @@ const BOTH = [
   'backup/commands',
   'binary/process',
   'cli/{alone,interrupts,serving}',
-  'db/{migrations,transactions}',
+  'db/{migrations,rows_read,transactions}',
   'github/{merges,recorded}',
   'history/{history,record}',
   'http/late_changes',
@@ -91,7 +93,11 @@ async function runAll(given: string[]): Promise<void> {
   const chosen = isFull || !isWhole ? ONCE.map((pattern) => `--path-ignore-patterns=${pattern}`) : filesOfBoth()
   await runTests('embedded', { ...env, TZ: farTimeZones.embedded }, [...chosen, ...args])
   // Named tests leave these out: they have their own command.
-  if (isWhole) await runFaults(isFull ? [] : ['--few'])
+  if (!isWhole) return
+  await runCommand('Tests under faults', 'test/faults/run.ts', isFull ? [] : ['--few'])
+  if (!isFull) return
+  if (canProvide(clusterPrograms)) await runCommand('Tests on a cluster', 'test/cluster/run.ts')
+  else console.log('\nTests on a cluster left out: `bun run test:cluster` says what to install')
 }
 
 /** A pattern without a file has outlived it. */
@@ -132,10 +138,10 @@ async function runTests(engine: Engine, env: Record<string, string | undefined>,
   await readDurations(engine, report)
 }
 
-/** Last, and when nothing else runs: its load takes the whole machine. It stops servers, so it starts its own. */
-async function runFaults(args: string[]): Promise<void> {
-  console.log('\nTests under faults')
-  const child = Bun.spawn([process.execPath, '--no-env-file', 'test/faults/run.ts', '--built', ...args], {
+/** Last, and when nothing else runs: such a command takes the whole machine. It stops servers, so it starts its own. */
+async function runCommand(title: string, script: string, args: string[] = []): Promise<void> {
+  console.log(`\n${title}`)
+  const child = Bun.spawn([process.execPath, '--no-env-file', script, '--built', ...args], {
     cwd: ROOT,
     env: cleanEnvironment(),
     stdio: ['ignore', 'pipe', 'inherit'],

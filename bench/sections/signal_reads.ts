@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { systemClock } from '../../src/clock.ts'
 import { recordEntry } from '../../src/history/record.ts'
-import { requirePrompt } from '../../src/prompts/find.ts'
+import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { rollUpSignals } from '../../src/stats/store.ts'
 import { median } from '../compare.ts'
 import type { Context } from '../context.ts'
@@ -128,16 +128,15 @@ const commitOf = (index: number): string => createHash('sha1').update(String(ind
 
 /** Inserts changes and signals, and rolls the signals up. */
 export async function fill(context: Context, request: Request, number: number): Promise<void> {
-  const id = await insertSignals(context, request, number)
-  while ((await rollUpSignals(context.database.sql, id, step)) === step);
+  const prompt = await insertSignals(context, request, number)
+  while ((await rollUpSignals(context.database.sql, prompt, step)) === step);
 }
 
-/** Inserts changes and signals, evenly over the year, without rolling them up. Returns the internal id of the prompt. */
-export async function insertSignals({ database }: Context, request: Request, number: number): Promise<number> {
+/** Inserts changes and signals, evenly over the year, without rolling them up. */
+export async function insertSignals({ database }: Context, request: Request, number: number): Promise<Prompt> {
   const { sql } = database
-  const prompt = promptOf(request)
-  const [row] = await sql<{ id: number }>`select id from prompts where public_id = ${prompt}`
-  const [id, stepMs] = [row?.id as number, (until - since) / number]
+  const prompt = await requirePrompt(sql, promptOf(request))
+  const stepMs = (until - since) / number
   const changeMs = (until - since) / changes
   const entries = Array.from({ length: changes }, (_, index) => ({
     action: 'deployed',
@@ -146,13 +145,12 @@ export async function insertSignals({ database }: Context, request: Request, num
     branch_name: 'main',
     created_at: new Date(since + index * changeMs + 1).toISOString(),
   }))
-  const found = await requirePrompt(database.sql, prompt)
-  for (const entry of entries) await recordEntry(database, systemClock, found, entry)
+  for (const entry of entries) await recordEntry(database, systemClock, prompt, entry)
   for (let from = 0; from < number; from += step) {
     await sql`
       insert into signals (organisation_id, prompt_id, value, metadata, created_at)
       select
-        p.organisation_id, p.id, case when n % 4 = 0 then 'negative' else 'positive' end,
+        ${prompt.organisationId}, ${prompt.id}, case when n % 4 = 0 then 'negative' else 'positive' end,
         jsonb_build_object('model', 'gpt-' || n % 3, 'session', md5(n::text)) || case
           when n % 2 = 0 then '{}'
           else jsonb_build_object('commit_sha', (${entries.map(({ commit_sha }) => commit_sha)}::text[])[
@@ -160,8 +158,7 @@ export async function insertSignals({ database }: Context, request: Request, num
           ])
         end,
         to_timestamp((${since}::float8 + n * ${stepMs}::float8) / 1000)
-      from prompts p, generate_series(${from}::bigint, ${Math.min(from + step, number) - 1}::bigint) n
-      where p.id = ${id}`
+      from generate_series(${from}::bigint, ${Math.min(from + step, number) - 1}::bigint) n`
   }
-  return id
+  return prompt
 }

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import { addErased, insertAuditEntries } from './store.ts'
 
-export type Expiry = { organisationId: number; org: string; before: Date; erased: number }
+type Expiry = { organisationId: number; org: string; before: Date; erased: number }
 
 /**
  * Records expired signals within the transaction that erases them. Adds to the entry of the organisation's day if this
@@ -13,7 +13,7 @@ export function createExpiryAudit() {
     const day = now.toISOString().slice(0, 10)
     const entry = latest.get(organisationId)
     // The entry is missing when the transaction that wrote it was rolled back.
-    if (entry?.day === day && (await addErased(sql, entry.id, before, erased))) return
+    if (entry?.day === day && (await addErased(sql, organisationId, entry.id, before, erased))) return
     const details = { before: before.toISOString(), erased }
     const event = { organisationId, action: 'signals.expired', subject: org, details } as const
     const [id] = await insertAuditEntries(sql, 'retention', now, [event])

@@ -18,13 +18,19 @@ export async function insertAuditEntries(sql: Sql, actor: string, at: Date, even
 }
 
 /** Adds to the number of signals that an entry says were erased. Returns false when there is no such entry. */
-export async function addErased(sql: Sql, id: number, before: Date, erased: number): Promise<boolean> {
+export async function addErased(
+  sql: Sql,
+  organisationId: number,
+  id: number,
+  before: Date,
+  erased: number,
+): Promise<boolean> {
   const rows = await sql`
     update audit_log
     set details = details || jsonb_build_object(
       'before', ${before.toISOString()}::text, 'erased', (details ->> 'erased')::integer + ${erased}::integer
     )
-    where id = ${id}
+    where organisation_id = ${organisationId} and id = ${id}
     returning 1`
   return rows.length > 0
 }

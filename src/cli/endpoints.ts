@@ -89,7 +89,7 @@ export const commands = onDatabase([
     description: 'sends a ping to an endpoint and shows the outcome',
     async run({ db, clock, config, args, output }) {
       const { PUBLIC_URL: publicUrl = '', WEBHOOK_ALLOWED_HOSTS: allowedHosts } = config
-      const sendOnce = createSender({ clock, version: build.version, publicUrl, allowedHosts, resolve: resolveName })
+      const sendOnce = createSender({ version: build.version, publicUrl, allowedHosts, resolve: resolveName })
       output.show(await pingEndpoint(db, clock, sendOnce, args.positional(0), operator))
     },
   },

@@ -52,11 +52,17 @@ export function openRedis(url: string, keyPrefix: string, options: Options = {})
 
   /** The client of a cluster has commands wait for a connection and for servers that are lost. These never do. */
   async function send<T>(key: string, command: (client: RedisClient) => Promise<T>): Promise<T> {
-    const { client } = await connecting
+    const { client, refresh } = await connecting
     if (client.status !== 'ready') throw new Error('there is no connection to Redis')
+    // The client follows a key to another server only when no other key is in the same write.
+    const retryMoved = async (error: Error) => {
+      if (!refresh || !error.message.startsWith('MOVED')) throw error
+      await refresh()
+      return command(client)
+    }
     try {
       if (nodeOf(key) === '') throw new Error('no server of the cluster holds this key')
-      const result = await within(2 * commandTimeoutMs, command(client))
+      const result = await within(2 * commandTimeoutMs, command(client).catch(retryMoved))
       health.succeeded()
       return result
     } catch (error) {

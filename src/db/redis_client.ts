@@ -8,6 +8,8 @@ export type RedisConnection = {
   client: RedisClient
   /** The server that holds a key; undefined if none does. */
   nodeOf(key: string): string | undefined
+  /** Of a cluster: asks it again which server holds what. */
+  refresh?(): Promise<void>
 }
 
 const retryDelay = (attempt: number) => Math.min(attempt * 50, 1_000)
@@ -74,7 +76,11 @@ export async function connectRedis(
       ...(isEncrypted ? { dnsLookup: (address, callback) => callback(null, address) } : {}),
     })
     const slotOf = (key: string) => new ioredis.Command('get', [keyPrefix + key]).getSlot() as number
-    return { client, nodeOf: (key) => client.slots[slotOf(key)]?.[0] }
+    return {
+      client,
+      nodeOf: (key) => client.slots[slotOf(key)]?.[0],
+      refresh: () => new Promise((resolve) => client.refreshSlotsCache(() => resolve())),
+    }
   }
   return { client: new ioredis.Redis(text, single), nodeOf: () => first.host }
 }

@@ -90,8 +90,8 @@ async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery:
   const liveBranch = sanitizeBranch(payload.repository.default_branch)
   const options = { otherPrompts: seenPrompts, liveBranch }
   const notAhead = entries.map(({ entry, ...given }) => ({ ...given, entry: { ...entry, ...timeOf(entry, now) } }))
-  const recorded = countChanges(await recordEntries(sql, clock, notAhead, 'github', options))
-  await markFilesSeen(sql, filesSeen)
+  const recorded = countChanges(await recordEntries(sql, clock, ref.organisationId, notAhead, 'github', options))
+  await markFilesSeen(sql, ref.organisationId, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }
 

@@ -10,11 +10,16 @@ const newsMs = 24 * 3_600_000
 const overtakenMs = 10 * 60_000
 
 /** Tells endpoints, in the caller's transaction, which of the new entries went live: at most one per prompt. */
-export async function announceChanges(sql: Sql, inserted: Inserted[], now: Date): Promise<void> {
+export async function announceChanges(
+  sql: Sql,
+  organisationId: number,
+  inserted: Inserted[],
+  now: Date,
+): Promise<void> {
   const ids = inserted.flatMap(({ ids, isWatched }) => (isWatched ? ids : []))
   if (ids.length === 0) return
   const [since, overtakenSince] = [newsMs, overtakenMs].map((ms) => new Date(now.getTime() - ms)) as [Date, Date]
-  for (const { organisationId, prompt, entry } of await selectLiveChanges(sql, ids, since, overtakenSince)) {
+  for (const { prompt, entry } of await selectLiveChanges(sql, organisationId, ids, since, overtakenSince)) {
     const data = { prompt, change: showTitledEntry(entry) }
     const once = `change.live ${entry.id}`
     await emitEvent(sql, { organisationId, type: 'change.live', once, promptId: prompt.id, data, now })

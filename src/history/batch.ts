@@ -58,8 +58,8 @@ export async function recordHistoryBatch(
       async (sql) => {
         const otherPrompts = step.files.map(({ promptId }) => promptId)
         const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch, isDryRun }
-        outcomes.push(...(await recordEntries(sql, clock, step.entries, 'git', options)))
-        if (!isDryRun) await markFilesSeen(sql, step.files)
+        outcomes.push(...(await recordEntries(sql, clock, organisationId, step.entries, 'git', options)))
+        if (!isDryRun) await markFilesSeen(sql, organisationId, step.files)
         const refs = hasTexts ? step.entries.flatMap(toTextRef) : []
         // Also without any in this step: an organisation that stores no texts must learn it before anything is recorded.
         const find = isDryRun ? findMissingTexts : recordTexts

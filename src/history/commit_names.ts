@@ -3,24 +3,48 @@
 
 const shortest = 7
 const hash = /^[0-9a-f]{7,64}$/
-/** What may be shortened. Digits alone are a date or a number, unless they have the length of SHA-1 or SHA-256. Postgres reads it too. */
-export const longHash = /^([0-9]{40}|[0-9]{64}|(?=[0-9]*[a-f])([0-9a-f]{8,40}|[0-9a-f]{64}))$/
+/** What may be shortened. Digits alone are a date or a number, unless they have the length of SHA-1 or SHA-256. */
+const longHash = /^([0-9]{40}|[0-9]{64}|(?=[0-9]*[a-f])([0-9a-f]{8,40}|[0-9a-f]{64}))$/
 
 /** The spelling by which commits are compared and found. Only ASCII letters, like Postgres' lower() of the column. */
 export const commitKey = (commit: string): string => commit.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
+/** Whether a name, as a key, may be a hash that was shortened. */
+export const canBeginHash = (name: string): boolean => hash.test(name) && name.length !== 40 && name.length !== 64
+
 const isShortOf = (short: string, long: string): boolean =>
-  long.length > short.length && longHash.test(long) && long.startsWith(short) && hash.test(short) && short.length !== 40
+  long.length > short.length && longHash.test(long) && long.startsWith(short) && canBeginHash(short)
 
 /** Whether two names, as keys, can be of the same commit. */
 export const isSameCommit = (one: string, other: string): boolean =>
   one === other || isShortOf(one, other) || isShortOf(other, one)
 
-/** The one of these commits that a name is of, all as keys: exactly that one, or else the only one that it can be. */
-export function commitNamedBy(name: string, commits: string[]): string | null {
-  if (commits.includes(name)) return name
-  const same = commits.filter((commit) => isSameCommit(commit, name))
-  return same.length === 1 ? (same[0] as string) : null
+/** Finds the one of these commits that a name is of, all as keys: exactly that one, or else the only one that it can be. */
+export function createCommitFinder(commits: string[]): (name: string) => string | null {
+  const known = new Set(commits)
+  const hashes = commits.filter((commit) => longHash.test(commit)).sort()
+  return (name) => {
+    if (known.has(name)) return name
+    const begins = Array.from({ length: Math.max(name.length - shortest, 0) }, (_, index) =>
+      name.slice(0, shortest + index),
+    )
+    // What a name begins sorts right behind it.
+    const next = lowerBound(hashes, name)
+    const near = [...begins.filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
+    const same = near.filter((commit) => isSameCommit(commit, name))
+    return same.length === 1 ? (same[0] as string) : null
+  }
+}
+
+/** The index of the first of these sorted strings that is not below `text`. */
+function lowerBound(sorted: string[], text: string): number {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((sorted[middle] as string) < text) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** Those of these keys that are hashes and begin no longer one. */

@@ -11,13 +11,14 @@ export { deleteHistory } from './store_write.ts'
 const stepRows = 500
 
 /** Erases the texts and the entries of a prompt in short steps. What is left of the history stays readable meanwhile. */
-export async function eraseHistory(db: Db, { id, organisationId, publicId }: Prompt): Promise<void> {
+export async function eraseHistory(db: Db, prompt: Prompt): Promise<void> {
+  const { id, organisationId, publicId } = prompt
   await eraseTexts(db, organisationId, id)
   await repeatStep(stepRows, () =>
     db.transaction(async (sql) => {
-      await lockHistories(sql, [id], [publicId])
-      const deletes = await selectNewestEntries(sql, id, stepRows)
-      await writeReconciliation(sql, { inserts: [], updates: [], deletes, mergedCommits: [] })
+      await lockHistories(sql, organisationId, [id], [publicId])
+      const deletes = await selectNewestEntries(sql, prompt, stepRows)
+      await writeReconciliation(sql, organisationId, { inserts: [], updates: [], deletes, mergedCommits: [] })
       return deletes.length
     }),
   )

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid, notFound, ServiceError } from '../errors.ts'
 import { atLine } from '../lib/input.ts'
-import { requirePrompt } from '../prompts/find.ts'
+import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import type { ReportedEntry } from './identity.ts'
 import { fromClient, parseEntry, recordLocked } from './record.ts'
 import { lockHistories } from './store_write.ts'
@@ -19,26 +19,31 @@ export async function importHistory(
   readLines: () => AsyncIterable<string>,
   onProgress: (lines: number, state: 'checked' | 'recorded', share: number | null) => void,
 ): Promise<{ recorded: number; known: number }> {
-  const promptIds = new Map<string, number>()
+  const prompts = new Map<string, Prompt>()
   let total = 0
   for await (const { prompt, lineNumber } of parseLines(readLines(), clock)) {
     total = lineNumber
-    if (!promptIds.has(prompt))
-      promptIds.set(prompt, (await atLine(lineNumber, () => requirePrompt(db.sql, prompt))).id)
+    if (!prompts.has(prompt)) prompts.set(prompt, await atLine(lineNumber, () => requirePrompt(db.sql, prompt)))
     if (total % entriesPerBatch === 0) onProgress(total, 'checked', null)
   }
 
   return db.transaction(async (sql) => {
-    if (!(await lockHistories(sql, [...promptIds.values()], [...promptIds.keys()]))) throw notFound()
+    const byOrganisation = [...Map.groupBy(prompts.values(), ({ organisationId }) => organisationId)]
+    for (const [organisationId, owned] of byOrganisation.sort(([one], [other]) => one - other)) {
+      const [ids, publicIds] = [owned.map(({ id }) => id), owned.map(({ publicId }) => publicId)]
+      if (!(await lockHistories(sql, organisationId, ids, publicIds))) throw notFound()
+    }
     let [recorded, known] = [0, 0]
-    let batch: ReportedEntry[] = []
+    let batch: (ReportedEntry & { organisationId: number })[] = []
     for await (const { prompt, entry, isTimed, lineNumber } of parseLines(readLines(), clock)) {
-      const prompt_id = promptIds.get(prompt) as number
-      batch.push({ ...entry, ...fromClient, prompt_id, covers: [], isTimed })
+      const { id: prompt_id, organisationId } = prompts.get(prompt) as Prompt
+      batch.push({ ...entry, ...fromClient, prompt_id, organisationId, covers: [], isTimed })
       if (batch.length < entriesPerBatch && lineNumber < total) continue
-      const { inserts } = await recordLocked(sql, batch)
-      recorded += inserts.length
-      known += batch.length - inserts.length
+      for (const [owner, entries] of Map.groupBy(batch, (one) => one.organisationId)) {
+        const { inserts } = await recordLocked(sql, owner, entries)
+        recorded += inserts.length
+        known += entries.length - inserts.length
+      }
       batch = []
       onProgress(lineNumber, 'recorded', lineNumber / total)
     }

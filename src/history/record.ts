@@ -76,14 +76,15 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
 export async function recordEntry(
   db: Db,
   clock: Clock,
-  { id, organisationId, publicId }: Prompt,
+  prompt: Prompt,
   given: unknown,
   request?: IdempotentRequest,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
+  const { id, organisationId } = prompt
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline: request?.deadline }
-  const record = (sql: Sql) => recordOne(sql, clock, entry, publicId)
+  const record = (sql: Sql) => recordOne(sql, clock, prompt, entry)
   for (;;) {
     const startedAt = performance.now()
     try {
@@ -104,17 +105,17 @@ export async function recordEntry(
 async function recordOne(
   sql: Sql,
   clock: Clock,
+  { id, organisationId, publicId }: Prompt,
   entry: EntryToRecord,
-  publicId: string,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const announce = async (added: EntryToRecord, inserted: Inserted[]) => {
-    await announceChanges(sql, inserted, clock.now())
+    await announceChanges(sql, organisationId, inserted, clock.now())
     return { entry: showTitledEntry({ ...added, id: inserted[0]?.ids[0] as number }), isNew: true }
   }
-  const inserted = await insertEntries(sql, [entry], { publicId, ...commitRange(entry.commit_sha) })
+  const inserted = await insertEntries(sql, organisationId, [entry], { publicId, ...commitRange(entry.commit_sha) })
   if (inserted.length > 0) return announce(entry, inserted)
-  if (!(await lockHistories(sql, [entry.prompt_id], [publicId]))) throw notFound()
-  const result = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
+  if (!(await lockHistories(sql, organisationId, [id], [publicId]))) throw notFound()
+  const result = await recordLocked(sql, organisationId, [{ ...entry, covers: [], isTimed: true }])
   const [added] = result.inserts
   return added
     ? announce(added, result.inserted)
@@ -122,7 +123,7 @@ async function recordOne(
 }
 
 /**
- * Records the entries of one source in the caller's transaction, and says what became of each. The history is the same in
+ * Records the entries of one source and organisation in the caller's transaction, and says what became of each. The history is the same in
  * whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
  * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`. A dry
  * run writes nothing.
@@ -130,6 +131,7 @@ async function recordOne(
 export async function recordEntries(
   sql: Sql,
   clock: Clock,
+  organisationId: number,
   given: PromptEntry[],
   source: 'git' | 'github',
   {
@@ -151,33 +153,33 @@ export async function recordEntries(
     isTimed: entry.created_at !== undefined,
   }))
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
-  if (!(await lockHistories(sql, prompts, publicIds))) throw notFound()
-  if (isDryRun) return (await decide(sql, reported)).outcomes
-  if (liveBranch !== undefined) await setLiveBranch(sql, prompts, liveBranch)
+  if (!(await lockHistories(sql, organisationId, prompts, publicIds))) throw notFound()
+  if (isDryRun) return (await decide(sql, organisationId, reported)).outcomes
+  if (liveBranch !== undefined) await setLiveBranch(sql, organisationId, prompts, liveBranch)
   if (reported.length === 0) return []
-  const { outcomes, inserted } = await recordLocked(sql, reported)
-  await announceChanges(sql, inserted, clock.now())
+  const { outcomes, inserted } = await recordLocked(sql, organisationId, reported)
+  await announceChanges(sql, organisationId, inserted, clock.now())
   return outcomes
 }
 
-/** Records entries in histories that the caller has locked. */
-export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
-  const result = await decide(sql, reported)
-  return { ...result, inserted: await writeReconciliation(sql, result) }
+/** Records entries in histories of an organisation that the caller has locked. */
+export async function recordLocked(sql: Sql, organisationId: number, reported: ReportedEntry[]) {
+  const result = await decide(sql, organisationId, reported)
+  return { ...result, inserted: await writeReconciliation(sql, organisationId, result) }
 }
 
-async function decide(sql: Sql, reported: ReportedEntry[]): Promise<Reconciliation> {
+async function decide(sql: Sql, organisationId: number, reported: ReportedEntry[]): Promise<Reconciliation> {
   const commits = reported.flatMap(({ prompt_id, commit_sha, covers }) =>
     [commit_sha, ...covers].map((commit) => ({ prompt_id, ...commitRange(commit) })),
   )
   const [known, merged, removed] = await Promise.all([
-    selectCommitEntries(sql, commits),
-    selectMergedCommits(sql, reported),
-    selectRemoved(sql, reported),
+    selectCommitEntries(sql, organisationId, commits),
+    selectMergedCommits(sql, organisationId, reported),
+    selectRemoved(sql, organisationId, reported),
   ])
   const mayRollBack = reported[0]?.by_call || known.some((entry) => !entry.in_git && !entry.on_github)
   const again = mayRollBack ? findLiveAgain(reported, known) : []
-  const live = again.length > 0 ? await selectLiveNeighbours(sql, again) : []
+  const live = again.length > 0 ? await selectLiveNeighbours(sql, organisationId, again) : []
   return reconcile(reported, known, { merged, removed, live })
 }
 

@@ -11,11 +11,11 @@ import { insertRemoved, lockHistories, writeReconciliation } from './store_write
 export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId: number, actor: Actor): Promise<void> {
   await db.transaction(async (sql) => {
     const { id, organisationId, publicId: subject } = prompt
-    const isThere = await lockHistories(sql, [id], [subject])
+    const isThere = await lockHistories(sql, organisationId, [id], [subject])
     const entry = isThere ? await selectEntry(sql, prompt, entryId) : undefined
     if (!entry) throw notFound()
-    await writeReconciliation(sql, { inserts: [], updates: [], deletes: [entry], mergedCommits: [] })
-    if (entry.in_git || entry.on_github) await insertRemoved(sql, entry)
+    await writeReconciliation(sql, organisationId, { inserts: [], updates: [], deletes: [entry], mergedCommits: [] })
+    if (entry.in_git || entry.on_github) await insertRemoved(sql, organisationId, entry)
     const details = { entry: showEntry(entry) }
     await recordAudit(sql, clock, actor, { organisationId, action: 'history.removed', subject, details })
   }, permitRequestOf(actor))

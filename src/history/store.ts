@@ -44,11 +44,13 @@ export async function selectPage(
       select p.id, p.organisation_id, p.history_version, p.history_count, low.rank as low, high.rank as high
       from prompts p
       cross join lateral (
-        select count_history_before(p.id, p.history_count, ${page.since}::text::timestamptz) as rank
+        select count_history_before(
+          p.organisation_id, p.id, p.history_count, ${page.since}::text::timestamptz
+        ) as rank
       ) low
       cross join lateral (
         select count_history_before(
-          p.id, p.history_count, ${page.until}::text::timestamptz + interval '1 microsecond'
+          p.organisation_id, p.id, p.history_count, ${page.until}::text::timestamptz + interval '1 microsecond'
         ) as rank
       ) high
       where p.organisation_id = ${organisationId} and p.id = ${id}
@@ -64,7 +66,7 @@ export async function selectPage(
     left join lateral (
       select r.created_at, r.entry_id, r.rank
       from history_ranks r
-      where r.prompt_id = p.id and r.rank >= p.ends_before
+      where r.organisation_id = p.organisation_id and r.prompt_id = p.id and r.rank >= p.ends_before
       order by r.rank
       limit 1
     ) ranked on true
@@ -83,7 +85,7 @@ export async function selectPage(
 }
 
 /** Of one branch, unless it is null. */
-export type EntryFilter = { actions: string[]; branch: string | null; onlyChanges: boolean }
+type EntryFilter = { actions: string[]; branch: string | null; onlyChanges: boolean }
 
 /**
  * Selects a page of the entries that match. Counts all of them. With an `or` in one select, the plan that serves every value

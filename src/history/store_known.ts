@@ -13,7 +13,11 @@ const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ pro
 // `offset 0` makes Postgres search by commit, also where a table was small when it last looked.
 
 /** The entries of these prompts whose commits lie in these ranges. */
-export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promise<KnownEntry[]> =>
+export const selectCommitEntries = (
+  sql: Sql,
+  organisationId: number,
+  commits: CommitsOfPrompt[],
+): Promise<KnownEntry[]> =>
   sql<KnownEntry>`
     select distinct on (h.id)
       h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
@@ -27,7 +31,8 @@ export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promi
     ) c (prompt_id, low, high)
     cross join lateral (
       select * from history_entries h
-      where h.prompt_id = c.prompt_id and lower(h.commit_sha) between c.low and c.high
+      where h.organisation_id = ${organisationId} and h.prompt_id = c.prompt_id
+        and lower(h.commit_sha) between c.low and c.high
       offset 0
     ) h
     order by h.id`
@@ -40,12 +45,19 @@ export async function selectEntry(sql: Sql, prompt: OwnedPrompt, id: number): Pr
   return row
 }
 
-export const selectNewestEntries = (sql: Sql, promptId: number, limit: number) =>
+export const selectNewestEntries = (sql: Sql, { id, organisationId }: OwnedPrompt, limit: number) =>
   sql<KnownEntry>`
-    select * from history_entries where prompt_id = ${promptId} order by created_at desc, id desc limit ${limit}`
+    select * from history_entries
+    where organisation_id = ${organisationId} and prompt_id = ${id}
+    order by created_at desc, id desc
+    limit ${limit}`
 
 /** The entries of other commits that went live on the branch of each of these, just before and just after it. */
-export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[]) =>
+export const selectLiveNeighbours = (
+  sql: Sql,
+  organisationId: number,
+  entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[],
+) =>
   // No commit has a line break.
   sql<LiveEntry>`
     select n.*
@@ -58,8 +70,8 @@ export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> &
       (
         select h.id, h.prompt_id, h.branch_name, h.commit_sha, h.created_at
         from history_entries h
-        where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
-          and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at <= e.created_at
+        where h.organisation_id = ${organisationId} and h.prompt_id = e.prompt_id and h.branch_name = e.branch_name
+          and h.action in ('deployed', 'pr_merged') and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at <= e.created_at
         order by h.created_at desc, h.id desc
         limit 1
       )
@@ -67,15 +79,15 @@ export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> &
       (
         select h.id, h.prompt_id, h.branch_name, h.commit_sha, h.created_at
         from history_entries h
-        where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
-          and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at > e.created_at
+        where h.organisation_id = ${organisationId} and h.prompt_id = e.prompt_id and h.branch_name = e.branch_name
+          and h.action in ('deployed', 'pr_merged') and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at > e.created_at
         order by h.created_at, h.id
         limit 1
       )
     ) n`
 
 /** Selects those of the entries' commits that belong to a merge on the same branch. */
-export const selectMergedCommits = (sql: Sql, entries: EntryIdentity[]) =>
+export const selectMergedCommits = (sql: Sql, organisationId: number, entries: EntryIdentity[]) =>
   sql<MergedCommit>`
     select m.prompt_id, m.branch_name, m.commit_sha, m.pr_number
     from unnest(
@@ -84,12 +96,13 @@ export const selectMergedCommits = (sql: Sql, entries: EntryIdentity[]) =>
     ) c (prompt_id, branch_name, commit_sha)
     cross join lateral (
       select * from merged_commits m
-      where m.prompt_id = c.prompt_id and m.branch_name = c.branch_name and m.commit_sha = c.commit_sha
+      where m.organisation_id = ${organisationId} and m.prompt_id = c.prompt_id and m.branch_name = c.branch_name
+        and m.commit_sha = c.commit_sha
       offset 0
     ) m`
 
 /** Selects the identities of removed entries of the same commits. */
-export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
+export const selectRemoved = (sql: Sql, organisationId: number, entries: EntryIdentity[]) =>
   sql<EntryIdentity>`
     select r.*
     from (
@@ -99,29 +112,35 @@ export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
       ) c (prompt_id, commit_sha)
     ) c
     cross join lateral (
-      select * from removed_entries r where r.prompt_id = c.prompt_id and r.commit_sha = c.commit_sha offset 0
+      select * from removed_entries r
+      where r.organisation_id = ${organisationId} and r.prompt_id = c.prompt_id and r.commit_sha = c.commit_sha
+      offset 0
     ) r`
 
 /**
- * Those of the entries, not older than `since`, that are the newest change of their prompt. After `overtakenSince`, the
- * newest of these entries is enough.
+ * Those of the entries, not older than `since`, that are the newest change of a prompt that is not archived. After
+ * `overtakenSince`, the newest of these entries is enough.
  */
-export async function selectLiveChanges(sql: Sql, ids: number[], since: Date, overtakenSince: Date) {
-  const rows = await sql<EntryRow & { organisationId: number; promptId: string; promptName: string }>`
+export async function selectLiveChanges(
+  sql: Sql,
+  organisationId: number,
+  ids: number[],
+  since: Date,
+  overtakenSince: Date,
+) {
+  const rows = await sql<EntryRow & { promptId: string; promptName: string }>`
     select
       h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.title,
-      h.created_at, p.organisation_id as "organisationId", p.public_id as "promptId", p.name as "promptName"
+      h.created_at, p.public_id as "promptId", p.name as "promptName"
     from history_entries h
-    join prompts p on p.id = h.prompt_id
-    where h.id = any (${`{${ids}}`}::text::bigint[]) and h.is_change and h.created_at >= ${since}
+    join prompts p on p.organisation_id = h.organisation_id and p.id = h.prompt_id
+    where h.organisation_id = ${organisationId} and h.id = any (${`{${ids}}`}::text::bigint[]) and h.is_change
+      and h.created_at >= ${since} and not p.archived
       and not exists (
         select from history_changes later
-        where later.prompt_id = h.prompt_id and (later.created_at, later.id) > (h.created_at, h.id)
+        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id
+          and (later.created_at, later.id) > (h.created_at, h.id)
           and (h.created_at < ${overtakenSince} or later.id = any (${`{${ids}}`}::text::bigint[]))
       )`
-  return rows.map(({ organisationId, promptId: id, promptName: name, ...entry }) => ({
-    organisationId,
-    prompt: { id, name },
-    entry,
-  }))
+  return rows.map(({ promptId: id, promptName: name, ...entry }) => ({ prompt: { id, name }, entry }))
 }

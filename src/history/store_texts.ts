@@ -43,7 +43,7 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
       set text_hash = g.hash
       from given g
       join prompt_texts t on t.organisation_id = ${organisationId} and t.hash = g.hash
-      where h.id = g.id and h.text_hash is distinct from g.hash
+      where h.organisation_id = ${organisationId} and h.id = g.id and h.text_hash is distinct from g.hash
     )
     select distinct g.text_hash as hash
     from given g
@@ -51,7 +51,7 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
   return missing.map(({ hash }) => hash)
 }
 
-export type EntryWithText = EntryRow & { text: string | null }
+type EntryWithText = EntryRow & { text: string | null }
 
 export async function selectEntryWithText(
   sql: Sql,
@@ -88,7 +88,7 @@ export async function unlinkTexts(sql: Sql, organisationId: number, promptId: nu
   const rows = await sql`
     update history_entries
     set text_hash = null
-    where id = any(array(
+    where organisation_id = ${organisationId} and id = any(array(
       select id from history_entries
       where organisation_id = ${organisationId} and text_hash is not null
         and (${promptId}::bigint is null or prompt_id = ${promptId})
@@ -126,8 +126,8 @@ export async function deleteUnusedTexts(sql: Sql, organisationId: number | null,
 export async function findEntry(sql: Sql, id: number): Promise<{ prompt: OwnedPrompt; name: string } | undefined> {
   const [row] = await sql<OwnedPrompt & { name: string }>`
     select p.id, p.organisation_id as "organisationId", coalesce(p.path, p.public_id) as name
-    from history_entries h
-    join prompts p on p.id = h.prompt_id and p.organisation_id = h.organisation_id
-    where h.id = ${id}`
+    from organisations o
+    join history_entries h on h.organisation_id = o.id and h.id = ${id}
+    join prompts p on p.organisation_id = h.organisation_id and p.id = h.prompt_id`
   return row && { prompt: row, name: row.name }
 }

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/client.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryToRecord, KnownEntry } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
 
@@ -13,12 +14,17 @@ const idArray = (ids: number[]): string => `{${ids}}`
  * transaction that changes several prompts calls this once, with all of them. Returns whether every prompt exists. Prompts
  * that were found outside of the transaction must have these public ids: a failover may have lost them.
  */
-export async function lockHistories(sql: Sql, promptIds: number[], publicIds?: string[]): Promise<boolean> {
+export async function lockHistories(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  publicIds?: string[],
+): Promise<boolean> {
   const distinct = [...new Set(promptIds)]
   const rows = await sql`
     select
     from prompts
-    where id = any (${idArray(distinct)}::text::bigint[])
+    where organisation_id = ${organisationId} and id = any (${idArray(distinct)}::text::bigint[])
       and (${publicIds ?? null}::text[] is null or public_id = any (${publicIds ?? null}::text[]))
     order by id
     for no key update`
@@ -34,16 +40,17 @@ export async function lockHistories(sql: Sql, promptIds: number[], publicIds?: s
  */
 export async function insertEntries(
   sql: Sql,
+  organisationId: number,
   entries: EntryToRecord[],
   unless: { publicId: string; low: string; high: string } | null = null,
 ): Promise<Inserted[]> {
   const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
-  // The groups are complete before the first call of update_history, so it sees all new entries.
+  // The groups are complete before the first call of update_derived_history, so it sees all new entries.
   return sql<Inserted>`
     with locked as materialized (
       select id, organisation_id, live_branch, history_version
       from prompts
-      where id = any (${promptIds}::text::bigint[])
+      where organisation_id = ${organisationId} and id = any (${promptIds}::text::bigint[])
         and (${unless?.publicId ?? null}::text is null or public_id = ${unless?.publicId ?? null}::text)
       order by id
       for no key update nowait
@@ -55,15 +62,17 @@ export async function insertEntries(
       select
         p.organisation_id, e.prompt_id, e.action, e.user_name, e.user_email, e.commit_sha, e.branch_name, e.pr_number,
         e.pr_url, e.title, e.created_at, e.reopenings, e.in_git, e.on_github, e.by_call, e.as_given,
-        -- Right for most entries; update_history corrects the others.
+        -- Right for most entries; update_derived_history corrects the others.
         e.action in ('deployed', 'pr_merged') and (p.live_branch is null or p.live_branch = e.branch_name)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(entries)}::text::json) with ordinality e
       join locked p on p.id = e.prompt_id
       where ${unless?.low ?? null}::text is null
-        or p.history_version = (select seen.history_version from prompts seen where seen.id = p.id)
+        or p.history_version = (
+          select seen.history_version from prompts seen where seen.organisation_id = p.organisation_id and seen.id = p.id
+        )
         and not exists (
           select from history_entries h
-          where h.prompt_id = p.id
+          where h.organisation_id = p.organisation_id and h.prompt_id = p.id
             and lower(h.commit_sha) between ${unless?.low ?? null}::text and ${unless?.high ?? null}::text
         )
       order by e.ordinality
@@ -75,55 +84,70 @@ export async function insertEntries(
         select from webhook_endpoints e
         where e.organisation_id = added.organisation_id and e.disabled_at is null
       ) as "isWatched",
-      update_history(prompt_id, json_agg(json_build_object('created_at', created_at, 'id', id, 'added', 1)))
+      update_derived_history(
+        organisation_id, prompt_id, json_agg(json_build_object('created_at', created_at, 'id', id, 'added', 1))
+      )
     from added
     group by prompt_id, organisation_id`
 }
 
 /** Sets the live branch of those of these prompts that have none. The caller has locked them. */
-export async function setLiveBranch(sql: Sql, promptIds: number[], branch: string): Promise<void> {
+export async function setLiveBranch(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  branch: string,
+): Promise<void> {
   await sql`
     with changed as (
       update prompts set live_branch = ${branch}
-      where id = any (${idArray(promptIds)}::text::bigint[]) and live_branch is null
+      where organisation_id = ${organisationId} and id = any (${idArray(promptIds)}::text::bigint[]) and live_branch is null
       returning id
     )
-    select mark_changes(id, ${branch}, '-infinity', 'infinity') from changed`
+    select mark_changes(${organisationId}, id, ${branch}, '-infinity', 'infinity') from changed`
 }
 
 /** Notes that sync and the webhook must not bring an entry back. */
-export async function insertRemoved(sql: Sql, entry: KnownEntry): Promise<void> {
+export async function insertRemoved(sql: Sql, organisationId: number, entry: KnownEntry): Promise<void> {
   const { prompt_id, commit_sha, action, branch_name, pr_number, reopenings } = entry
   await sql`
-    insert into removed_entries (prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
+    insert into removed_entries (organisation_id, prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
     values (
-      ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number}, ${reopenings}
+      ${organisationId}, ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number},
+      ${reopenings}
     )
     on conflict do nothing`
 }
 
 /** Deletes what is left of a history together with its prompt, which the caller has locked. */
-export async function deleteHistory(sql: Sql, promptId: number): Promise<void> {
+export async function deleteHistory(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<void> {
   await sql`
     with
-      entries as (delete from history_entries where prompt_id = ${promptId}),
-      merged as (delete from merged_commits where prompt_id = ${promptId}),
-      removed as (delete from removed_entries where prompt_id = ${promptId})
-    delete from history_ranks where prompt_id = ${promptId}`
+      entries as (delete from history_entries where organisation_id = ${organisationId} and prompt_id = ${id}),
+      merged as (delete from merged_commits where organisation_id = ${organisationId} and prompt_id = ${id}),
+      removed as (delete from removed_entries where organisation_id = ${organisationId} and prompt_id = ${id})
+    delete from history_ranks where organisation_id = ${organisationId} and prompt_id = ${id}`
 }
 
 type Decided = Pick<Reconciliation, 'inserts' | 'updates' | 'deletes' | 'mergedCommits'>
 
 /** Writes what was decided, and returns the new entries. The caller has locked the histories since it read them. */
-export async function writeReconciliation(sql: Sql, { inserts, updates, deletes, mergedCommits }: Decided) {
+export async function writeReconciliation(
+  sql: Sql,
+  organisationId: number,
+  { inserts, updates, deletes, mergedCommits }: Decided,
+) {
   if (mergedCommits.length > 0) {
     await sql`
       insert into merged_commits
-      select * from json_populate_recordset(null::merged_commits, ${JSON.stringify(mergedCommits)}::text::json)
+      select ${organisationId}, m.prompt_id, m.branch_name, m.commit_sha, m.pr_number
+      from json_populate_recordset(null::merged_commits, ${JSON.stringify(mergedCommits)}::text::json) m
       on conflict do nothing`
   }
   if (deletes.length > 0) {
-    await sql`delete from history_entries where id = any (${idArray(deletes.map(({ id }) => id))}::text::bigint[])`
+    await sql`
+      delete from history_entries
+      where organisation_id = ${organisationId} and id = any (${idArray(deletes.map(({ id }) => id))}::text::bigint[])`
   }
   if (updates.length > 0) {
     const rows = updates.map(({ to }) => to)
@@ -135,7 +159,8 @@ export async function writeReconciliation(sql: Sql, { inserts, updates, deletes,
         branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, title = u.title,
         created_at = u.created_at, in_git = u.in_git, on_github = u.on_github, by_call = u.by_call, as_given = u.as_given
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) u
-      where h.id = u.id and h.id = any (${idArray(rows.map(({ id }) => id))}::text::bigint[])`
+      where h.organisation_id = ${organisationId} and h.id = u.id
+        and h.id = any (${idArray(rows.map(({ id }) => id))}::text::bigint[])`
   }
   const visible = updates.filter(({ isVisible }) => isVisible)
   const removed = [...deletes, ...visible.map(({ from }) => from)].map((entry) => ({ ...entry, added: -1 }))
@@ -143,10 +168,10 @@ export async function writeReconciliation(sql: Sql, { inserts, updates, deletes,
   const changes = [...removed, ...added]
   if (changes.length > 0) {
     await sql`
-      select update_history(c.prompt_id, json_agg(c))
+      select update_derived_history(${organisationId}, c.prompt_id, json_agg(c))
       from json_to_recordset(${JSON.stringify(changes)}::text::json)
         c (prompt_id bigint, created_at timestamptz, id bigint, added integer)
       group by c.prompt_id`
   }
-  return inserts.length > 0 ? insertEntries(sql, inserts) : []
+  return inserts.length > 0 ? insertEntries(sql, organisationId, inserts) : []
 }

@@ -54,9 +54,7 @@ export async function findMissingTexts(sql: Sql, organisationId: number, refs: T
 
 async function requireStoring(sql: Sql, organisationId: number): Promise<void> {
   if (await mayStoreTexts(sql, organisationId)) return
-  throw invalid('The organisation does not store texts. Turn it on: prompt-signals orgs update ORG --store-text on', [
-    { path: '/entries', message: 'must have no text_hash until then' },
-  ])
+  throw invalid('The organisation does not store texts. Turn it on: prompt-signals orgs update ORG --store-text on', [])
 }
 
 /** Erases the texts of a prompt, or of all prompts of an organisation, in short steps. Returns the number of entries. */

@@ -1,4 +1,4 @@
-import { commitNamedBy } from '../history/commit_names.ts'
+import { createCommitFinder } from '../history/commit_names.ts'
 import { latestInstant } from '../lib/times.ts'
 import { type Counts, totalOf } from './rate.ts'
 
@@ -19,14 +19,8 @@ export type ChangeWindow = {
   named_until: Date | null
 }
 
-/** The signals of the window with this number on one day, UTC. */
-export type WindowCount = Counts & { number: number; day: string }
-
-/**
- * The signals of a window and day that have this string for their commit, and the commits of the prompt's changes that it may
- * name.
- */
-export type NamedCount = WindowCount & { text: string; commits: string[] }
+/** The signals of the window with this number on one day, UTC: all, or those that have this string for their commit. */
+export type SignalCount = Counts & { text: string | null; number: number; day: string }
 
 /** The signals of one day, UTC. */
 export type DayCounts = Counts & { date: string }
@@ -47,14 +41,15 @@ export function boundsOf(changes: ChangeWindow[]): Date[] {
 /**
  * Decides which signals belong to each change. A signal belongs to the change whose commit it names, else to the change
  * that was live at its time. So a change has the signals of its window, less those that name any change, plus those that
- * name its own commit, whatever their time unless the commit went live several times.
+ * name its own commit, whatever their time unless the commit went live several times. `commits` are those of all changes.
  */
-export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], named: NamedCount[]) {
+export function attribute(changes: ChangeWindow[], commits: string[], signals: SignalCount[]) {
   const counts = new Map<number, ChangeCounts>(
     changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
   )
   const ofWindow = findByWindow(changes)
   const bounds = boundsOf(changes)
+  const findCommit = createCommitFinder(commits)
   const ofCommit = Map.groupBy(changes, ({ commit_key }) => commit_key)
   const isNamedIn = (number: number, { named_from, named_until }: ChangeWindow) => {
     // No change begins within a window, so its start decides.
@@ -62,7 +57,7 @@ export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], nam
     return start >= Number(named_from ?? Number.NEGATIVE_INFINITY) && start < Number(named_until ?? latestInstant)
   }
 
-  const add = (id: number | undefined, { day, positive, negative }: WindowCount, sign: 1 | -1) => {
+  const add = (id: number | undefined, { day, positive, negative }: SignalCount, sign: 1 | -1) => {
     const own = counts.get(id as number)
     if (!own) return undefined
     const ofDay = own.days.get(day) ?? { positive: 0, negative: 0 }
@@ -74,14 +69,18 @@ export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], nam
     return own
   }
 
-  for (const window of inWindows) add(ofWindow.get(window.number), window, 1)
-  for (const one of named) {
-    const commit = commitNamedBy(one.text, one.commits)
+  for (const count of signals) {
+    const inWindow = ofWindow.get(count.number)
+    if (count.text === null) {
+      add(inWindow, count, 1)
+      continue
+    }
+    const commit = findCommit(count.text)
     if (commit === null) continue
-    add(ofWindow.get(one.number), one, -1)
-    const named = ofCommit.get(commit)?.find((change) => isNamedIn(one.number, change))
-    const own = add(named?.id, one, 1)
-    if (own) own.by_commit += one.positive + one.negative
+    add(inWindow, count, -1)
+    const named = ofCommit.get(commit)?.find((change) => isNamedIn(count.number, change))
+    const own = add(named?.id, count, 1)
+    if (own) own.by_commit += totalOf(count)
   }
   return counts
 }

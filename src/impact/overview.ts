@@ -40,7 +40,7 @@ export async function readOverview(
       : await orders.list({ organisationId, filters, sort, from, until }, request)
   const publicIds = prompts.map(({ id }) => id)
   const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
-  await limited(() => rollup.catchUpEach([...rowIds.values()], startedAt))
+  await limited(() => rollup.catchUpEach(organisationId, [...rowIds.values()], startedAt))
   const data: PromptImpact[] = []
   for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
     const some = prompts.slice(start, start + promptsPerTransaction)

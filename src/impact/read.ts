@@ -1,24 +1,24 @@
 import type { Db, Sql } from '../db/client.ts'
-import { longHash } from '../history/commit_names.ts'
+import { canBeginHash } from '../history/commit_names.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { attribute, boundsOf, type ChangeCounts, daysOf } from './attribute.ts'
 import { splitBounds } from './bounds.ts'
-import { compareWindows } from './compare.ts'
+import { canBeDecided, compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
-import { type Change, selectChanges, selectNamedCounts, selectRecentChanges } from './store.ts'
-import { selectDayCounts } from './store_days.ts'
+import { type Change, selectChangeCommits, selectChanges, selectRecentChanges } from './store.ts'
+import { selectSignalCounts } from './store_counts.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
 export async function readImpact(db: Db, rollup: SignalRollup, prompt: Prompt, query: ImpactQuery) {
-  await rollup.catchUp(prompt.id)
+  await rollup.catchUp(prompt)
   const { pair, margin } = query
   const read = (sql: Sql) => (pair ? readPair(sql, prompt, pair, margin) : readPage(sql, prompt, query))
   return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
@@ -39,36 +39,59 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
 }
 
 /**
- * Compares the live change of each prompt, and the newest that went live from `since` on, at most `limit` of each, with the
- * changes before them. For a transaction with one snapshot.
+ * The decided ones of the live change of each prompt and the newest that went live from `since` on, at most `limit` of each,
+ * compared with the changes before them. For a transaction with one snapshot.
  */
-export async function readRecentImpacts(
+export async function readDecidedImpacts(
   sql: Sql,
   organisationId: number,
   promptIds: number[],
   since: Date,
   limit: number,
-): Promise<Map<number, Impact[]>> {
-  const changes = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
-  const read = async ([id, own]: [number, { id: number }[]]): Promise<[number, Impact[]]> => {
-    const ids = own.map((change) => change.id)
-    return [id, await readImpacts(sql, { id, organisationId }, ids, defaultMargin)]
+): Promise<{ promptId: number; impact: DecidedImpact }[]> {
+  const recent = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
+  const watched = new Set(recent.map(({ id }) => id))
+  const { changes, commits } = await readChanges(sql, organisationId, promptIds, [...watched])
+  const read = async ([promptId, own]: [number, Change[]]) => {
+    const compared = own.filter(({ id, before_id }) => watched.has(id) && before_id !== null)
+    if (compared.length === 0) return []
+    const counts = await countSignals(sql, { id: promptId, organisationId }, own, commits.get(promptId) ?? [])
+    return compared.flatMap((change) => {
+      const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
+      // Most are undecided, which takes far less time to find out than the interval.
+      if (!before || !after || !canBeDecided(daysOf(before), daysOf(after), defaultMargin)) return []
+      const impact = describeChange(change, after, before, defaultMargin)
+      return isDecided(impact) ? { promptId, impact } : []
+    })
   }
-  return new Map(await Promise.all([...Map.groupBy(changes, ({ promptId }) => promptId)].map(read)))
+  return (await Promise.all([...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].map(read))).flat()
+}
+
+export type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
+
+const isDecided = (impact: Impact): impact is DecidedImpact => impact.verdict !== null && impact.verdict !== 'undecided'
+
+/** These changes of prompts and the ones before them, and the commits of all changes of each prompt. */
+async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
+  const [changes, rows] = await Promise.all([
+    selectChanges(sql, organisationId, ids),
+    selectChangeCommits(sql, organisationId, promptIds),
+  ])
+  const commits = new Map(rows.map((row) => [row.prompt_id, row.commits]))
+  return { changes: changes.filter((change) => promptIds.includes(change.prompt_id)), commits }
+}
+
+async function countSignals(sql: Sql, prompt: OwnedPrompt, changes: Change[], all: string[]) {
+  const commits = { all, short: all.filter(canBeginHash), shown: changes.map(({ commit_key }) => commit_key) }
+  const signals = await selectSignalCounts(sql, prompt, splitBounds(boundsOf(changes)), commits)
+  return attribute(changes, all, signals)
 }
 
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
 export async function readCounts(sql: Sql, prompt: OwnedPrompt, ids: number[]) {
-  const changes = await selectChanges(sql, prompt, ids)
-  const bounds = splitBounds(boundsOf(changes))
-  const [inWindows, named] =
-    changes.length === 0
-      ? [[], []]
-      : await Promise.all([
-          selectDayCounts(sql, prompt, bounds),
-          selectNamedCounts(sql, prompt, bounds, longHash.source),
-        ])
-  return { changes, counts: attribute(changes, inWindows, named) }
+  const { changes, commits } = await readChanges(sql, prompt.organisationId, [prompt.id], ids)
+  if (changes.length === 0) return { changes, counts: new Map<number, ChangeCounts>() }
+  return { changes, counts: await countSignals(sql, prompt, changes, commits.get(prompt.id) ?? []) }
 }
 
 /** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */

@@ -19,7 +19,7 @@ const earliestInstant = new Date('0001-01-01T00:00:00Z')
 
 /** Compares two versions of a prompt that ran at the same time, by the commits that signals name. */
 export async function readCompare(db: Db, rollup: SignalRollup, prompt: Prompt, query: CompareQuery) {
-  await rollup.catchUp(prompt.id)
+  await rollup.catchUp(prompt)
   const read = (sql: Sql) => readSides(sql, prompt, query)
   return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
 }

@@ -17,7 +17,7 @@ export async function readChangeDays(
   entryId: number,
   margin: number,
 ): Promise<ChangeDays> {
-  await rollup.catchUp(prompt.id)
+  await rollup.catchUp(prompt)
   const read = async (sql: Sql) => {
     const { changes, counts } = await readCounts(sql, prompt, [entryId])
     const change = changes.find(({ id }) => id === entryId)

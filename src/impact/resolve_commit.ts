@@ -1,4 +1,4 @@
-import { commitNamedBy, isSameCommit, wholeHashes } from '../history/commit_names.ts'
+import { createCommitFinder, isSameCommit, wholeHashes } from '../history/commit_names.ts'
 import type { KnownCommit } from './store_compare.ts'
 
 /** A commit, and every string that signals may have for it. */
@@ -12,10 +12,11 @@ export type ResolvedCommit = { commit: string; texts: string[] }
 export function resolveCommit(given: string, known: KnownCommit[]): ResolvedCommit | null {
   const texts = [...new Set(known.map(({ text }) => text))]
   const whole = wholeHashes([given, ...texts])
-  const named = commitNamedBy(given, whole)
+  const find = createCommitFinder(whole)
+  const named = find(given)
   const isAmbiguous = named === null && whole.some((text) => isSameCommit(text, given))
   if (isAmbiguous && !known.some(({ text, is_entry }) => is_entry && text === given)) return null
   const commit = named ?? given
   // A short hash counts if it begins no other commit.
-  return { commit, texts: [...new Set([commit, ...texts.filter((text) => commitNamedBy(text, whole) === commit)])] }
+  return { commit, texts: [...new Set([commit, ...texts.filter((text) => find(text) === commit)])] }
 }

@@ -15,7 +15,7 @@ import type { Sort } from './schema_params.ts'
 import { selectLiveChanges } from './store.ts'
 
 /** The signals from one midnight, UTC, to another count. */
-export type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
+type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
 
 /** The sort key of a prompt, lowest first. */
 type Value = string | number
@@ -115,7 +115,7 @@ async function readValues(
     const times = new Map(changes.map(({ prompt_id, created_at }) => [prompt_id, created_at.getTime()]))
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }
-  await rollup.catchUpEach(ids, performance.now())
+  await rollup.catchUpEach(organisationId, ids, performance.now())
   const found = await selectDayCounts(sql, organisationId, ids, from, until)
   const counts = new Map(found.map((count) => [count.promptId, count]))
   return ids.map((id) => {

@@ -43,7 +43,7 @@ export const selectKnownCommits = (sql: Sql, { id, organisationId }: OwnedPrompt
       from signals s
       where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and left(commit_of_signal(s.metadata), 7) = any(${begins}::text[])
         and s.id between (
-          select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
+          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
         ) and 9223372036854775807
     ) known
     group by text`
@@ -77,7 +77,7 @@ export const selectCommitDays = (
         ${split.bounds}::text[]::timestamptz[] as bounds,
         ${split.days}::text[]::timestamptz[] as split_days,
         ${split.quarters}::text[]::timestamptz[] as split_quarters,
-        (select coalesce(max(counted_to), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}) as watermark
+        (select coalesce(max(last_rolled_up_id), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}) as watermark
     ), counts as (
       select c.commit_sha as text, c.start as at, c.positive, c.negative
       from given g

@@ -9,11 +9,11 @@ const maxPending = 20_000
 
 /** Writes once a minute for all keys. The first use after a pause is written immediately: a new key shows up. */
 export function createLastUsed(db: Db) {
-  let pending = new Map<number, Date>()
+  let pending = new Map<string, Date>()
   let flushedAt = Number.NEGATIVE_INFINITY
   let timer: ReturnType<typeof setTimeout> | undefined
 
-  function record(keyId: number, usedAt: Date): void {
+  function record(keyId: string, usedAt: Date): void {
     if (pending.size >= maxPending && !pending.has(keyId)) return
     pending.set(keyId, usedAt)
     timer ??= setTimeout(flush, Math.max(0, flushedAt + flushEveryMs - performance.now())).unref()

@@ -20,7 +20,7 @@ export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<stri
       end as browser
     from unnest(${hashes}::text[]) wanted (hash)
     join api_keys k on k.hash = decode(wanted.hash, 'hex')
-    join api_keys c on c.id = coalesce(k.counted_with, k.id)
+    join api_keys c on c.organisation_id = k.organisation_id and c.id = coalesce(k.counted_with, k.id)
     join organisations o on o.id = k.organisation_id
     where k.revoked_at is null and o.suspended_at is null`
   // Rows are matched by the hash that the database returns with them, never by their order.
@@ -28,20 +28,20 @@ export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<stri
 }
 
 /** Keeps a later time. Locks the rows in the order of their ids, so that two replicas never deadlock. */
-export async function markKeysUsed(sql: Sql, lastUses: Map<number, Date>): Promise<void> {
+export async function markKeysUsed(sql: Sql, lastUses: Map<string, Date>): Promise<void> {
   await sql`
     with used as (
-      select k.id, u.used_at
+      select k.public_id, u.used_at
       from unnest(
-        ${[...lastUses.keys()].map(String)}::text[]::bigint[],
+        ${[...lastUses.keys()]}::text[],
         ${[...lastUses.values()].map((usedAt) => usedAt.toISOString())}::text[]::timestamptz[]
-      ) u (id, used_at)
-      join api_keys k on k.id = u.id
+      ) u (public_id, used_at)
+      join api_keys k on k.public_id = u.public_id
       where k.last_used_at is null or k.last_used_at < u.used_at
       order by k.id
       for update of k
     )
-    update api_keys k set last_used_at = u.used_at from used u where k.id = u.id`
+    update api_keys k set last_used_at = u.used_at from used u where k.public_id = u.public_id`
 }
 
 export async function insertKey(
@@ -65,10 +65,12 @@ export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, l
   sql<KeyRow & { rowId: number }>`
     select
       k.id as "rowId", k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at,
-      k.last_used_at, k.revoked_at, (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by,
+      k.last_used_at, k.revoked_at, (
+        select r.public_id from api_keys r where r.organisation_id = k.organisation_id and r.id = k.replaced_by
+      ) as replaced_by,
       to_json(k.origins) as origins, to_json(k.prompts) as prompts, c.monthly_limit
     from api_keys k
-    join api_keys c on c.id = coalesce(k.counted_with, k.id)
+    join api_keys c on c.organisation_id = k.organisation_id and c.id = coalesce(k.counted_with, k.id)
     where k.organisation_id = ${organisationId} and k.id < ${beforeId}
     order by k.id desc
     limit ${limit}`
@@ -77,12 +79,16 @@ export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefine
   const [row] = await sql<OwnedKey>`
     select
       k.organisation_id as "organisationId", o.public_id as org, c.id as "countedWith",
-      exists (select from api_keys r where r.counted_with = k.id) as "isCountedWith",
+      exists (
+        select from api_keys r where r.organisation_id = k.organisation_id and r.counted_with = k.id
+      ) as "isCountedWith",
       k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at, k.last_used_at,
-      k.revoked_at, (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by,
+      k.revoked_at, (
+        select r.public_id from api_keys r where r.organisation_id = k.organisation_id and r.id = k.replaced_by
+      ) as replaced_by,
       to_json(k.origins) as origins, to_json(k.prompts) as prompts, c.monthly_limit
     from api_keys k
-    join api_keys c on c.id = coalesce(k.counted_with, k.id)
+    join api_keys c on c.organisation_id = k.organisation_id and c.id = coalesce(k.counted_with, k.id)
     join organisations o on o.id = k.organisation_id
     where k.public_id = ${id}`
   return row
@@ -92,7 +98,9 @@ export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefine
 export async function lockKey(sql: Sql, id: string): Promise<void> {
   await sql`
     select from api_keys
-    where public_id = ${id} or id = (select k.counted_with from api_keys k where k.public_id = ${id})
+    where (organisation_id, id) in (
+      select k.organisation_id, unnest(array[k.id, k.counted_with]) from api_keys k where k.public_id = ${id}
+    )
     order by id
     for update`
 }
@@ -108,19 +116,20 @@ export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<v
         monthly_limit = case when counted_with is null then ${key.monthly_limit}::integer end,
         counted_with = case when ${key.origins}::text[] is not null then counted_with end
       where public_id = ${id}
-      returning counted_with
+      returning organisation_id, counted_with
     )
     update api_keys k
     set monthly_limit = ${key.monthly_limit}
     from updated u
-    where k.id = u.counted_with`
+    where k.organisation_id = u.organisation_id and k.id = u.counted_with`
 }
 
 /** The public ids of the other keys that have the limit of a key, because they are counted with the same one. */
-export const selectLimitedWith = (sql: Sql, id: string, countedWith: number) =>
+export const selectLimitedWith = (sql: Sql, { id, organisationId, countedWith }: OwnedKey) =>
   sql<{ id: string }>`
     select public_id as id from api_keys
-    where (id = ${countedWith} or counted_with = ${countedWith}) and public_id <> ${id}`
+    where organisation_id = ${organisationId} and (id = ${countedWith} or counted_with = ${countedWith})
+      and public_id <> ${id}`
 
 export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> {
   await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`

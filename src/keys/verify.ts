@@ -33,7 +33,7 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): { v
   async function lookUp(text: string, wasLive: boolean): Promise<Caller | undefined> {
     const hash = hashKey(text).toString('hex')
     const key = await (wasLive ? findLiveKey(hash) : findUnknownKey(hash))
-    if (key) lastUsed.record(key.id, clock.now())
+    if (key) lastUsed.record(key.key, clock.now())
     return key
   }
 

@@ -24,7 +24,7 @@ export async function readUsage(db: Db, clock: Clock, rollup: SignalRollup, orga
   for await (const prompts of readPrompts(db, organisationId)) {
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
-    await rollup.catchUpEach(ids, beganAt)
+    await rollup.catchUpEach(organisationId, ids, beganAt)
     for (const { promptId, date, total } of await selectMonthCounts(db.sql, organisationId, ids, month.name)) {
       if (date === null) used.push({ id: promptId, prompt: publicIds.get(promptId) as string, total })
       else days.set(date, (days.get(date) ?? 0) + total)

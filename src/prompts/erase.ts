@@ -18,7 +18,7 @@ export async function erasePrompt(
   prompt: Prompt,
   onProgress: (erasedSignals: number) => void = () => {},
 ): Promise<void> {
-  const { id, organisationId, publicId: subject } = prompt
+  const { organisationId, publicId: subject } = prompt
   // Without a file, neither sync nor the webhook finds the prompt.
   const { name } = await changePrompt(db, clock, prompt, { archived: true, file: null })
   // Written first, because the erasure may be interrupted.
@@ -28,9 +28,9 @@ export async function erasePrompt(
   await eraseHistory(db, prompt)
   await db.transaction(async (sql) => {
     if (!(await lockPrompt(sql, prompt))) throw notFound()
-    await deleteHistory(sql, id)
+    await deleteHistory(sql, prompt)
     await eraseLastSignals(sql, prompt)
     await deleteEventsAbout(sql, prompt)
-    await deletePrompt(sql, id)
+    await deletePrompt(sql, prompt)
   })
 }

@@ -82,9 +82,9 @@ export async function lockPrompt(sql: Sql, { id, organisationId, publicId }: Pro
 }
 
 /** Tells every replica, since each keeps the prompts that it has found. */
-export async function deletePrompt(sql: Sql, id: number): Promise<void> {
+export async function deletePrompt(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<void> {
   await sql`
-    with deleted as (delete from prompts where id = ${id} returning id)
+    with deleted as (delete from prompts where organisation_id = ${organisationId} and id = ${id} returning id)
     select pg_notify('prompts', id::text) from deleted`
 }
 
@@ -108,7 +108,7 @@ export async function selectPrompt(sql: Sql, { id, organisationId }: Prompt): Pr
 
 export async function updatePrompt(
   sql: Sql,
-  id: number,
+  { id, organisationId }: OwnedPrompt,
   {
     name,
     repository,
@@ -125,16 +125,20 @@ export async function updatePrompt(
       name = ${name}, repository = ${repository}, path = ${path}, file_state = ${file_state},
       archived = ${archived}, file_moved_to = ${file_moved_to}, live_branch = ${live_branch},
       file_seen_at = case when ${file_state}::text is not null then file_seen_at end
-    where id = ${id}`
+    where organisation_id = ${organisationId} and id = ${id}`
 }
 
 /** Decides again which entries of a prompt are changes, after its live branch was changed. */
-export async function markChanges(sql: Sql, id: number, liveBranch: string | null): Promise<void> {
-  await sql`select mark_changes(${id}, ${liveBranch}, '-infinity', 'infinity')`
+export async function markChanges(
+  sql: Sql,
+  { id, organisationId }: OwnedPrompt,
+  liveBranch: string | null,
+): Promise<void> {
+  await sql`select mark_changes(${organisationId}, ${id}, ${liveBranch}, '-infinity', 'infinity')`
 }
 
 /** Ignores a sighting older than the stored one. The caller has locked the prompts: a stronger lock could deadlock. */
-export async function markFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
+export async function markFilesSeen(sql: Sql, organisationId: number, seen: FileSeen[]): Promise<void> {
   if (seen.length === 0) return
   const oldestFirst = seen.toSorted((a, b) => a.at.getTime() - b.at.getTime())
   const latest = [...new Map(oldestFirst.map((file) => [file.promptId, file])).values()]
@@ -145,14 +149,15 @@ export async function markFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
       ${latest.map(({ promptId }) => String(promptId))}::text[]::bigint[], ${latest.map(({ state }) => state)}::text[],
       ${latest.map(({ movedTo }) => movedTo)}::text[], ${latest.map(({ at }) => at.toISOString())}::text[]::timestamptz[]
     ) s (id, file_state, file_moved_to, file_seen_at)
-    where p.id = s.id and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at)`
+    where p.organisation_id = ${organisationId} and p.id = s.id
+      and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at)`
 }
 
 export const updateRepository = (sql: Sql, organisationId: number, from: string, to: string) =>
   sql<{ id: string; path: string }>`
     update prompts p
     set repository = ${to}
-    where p.id = any(array(
+    where p.organisation_id = ${organisationId} and p.id = any(array(
         select id from prompts where organisation_id = ${organisationId} and repository = ${from} order by id for update
       ))
       and not exists (

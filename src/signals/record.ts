@@ -153,7 +153,7 @@ export function applyResults(
       usages.set(organisationId, { organisationId, month, used, limit })
     }
     observe?.ended(outcome)
-    if (outcome === 'recorded') rollup?.recorded(prompt.id)
+    if (outcome === 'recorded') rollup?.recorded(prompt)
   })
   admission.applyUsages(usages.values())
 }

@@ -82,6 +82,7 @@ export async function writeSignals(
       ${toArray(signals.map(({ createdAt }) => createdAt.getTime()))}::text::bigint[],
       ${hasIdempotencyKeys ? toArray(signals.map(({ idempotencyKey }) => quote(idempotencyKey))) : null}::text::text[],
       ${keysSentAt?.toISOString() ?? null}::text::timestamptz,
+      ${browserKeys && toArray(browserKeys.organisations)}::text::bigint[],
       ${browserKeys && toArray(browserKeys.owners)}::text::bigint[],
       ${browserKeys && toArray(browserKeys.dates)}::text::date[],
       ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
@@ -132,12 +133,13 @@ const quote = (text: string | null): string => (text === null ? 'null' : `"${tex
  * owners; and for each signal the number of its month, from 1.
  */
 function numberMonths(signals: SignalToWrite[], ownerOf: (signal: SignalToWrite) => number | null) {
-  const months = new Map<string, { owner: number; date: string; number: number }>()
+  const months = new Map<string, { owner: number; organisationId: number; date: string; number: number }>()
   const monthOfEach = signals.map((signal) => {
     const owner = ownerOf(signal)
     if (owner === null) return null
     const id = `${owner} ${signal.month.name}`
-    const month = months.get(id) ?? { owner, date: signal.month.date, number: 0 }
+    const { organisationId } = signal.prompt
+    const month = months.get(id) ?? { owner, organisationId, date: signal.month.date, number: 0 }
     months.set(id, month)
     return month
   })
@@ -147,6 +149,7 @@ function numberMonths(signals: SignalToWrite[], ownerOf: (signal: SignalToWrite)
   })
   return {
     owners: sorted.map(({ owner }) => owner),
+    organisations: sorted.map(({ organisationId }) => organisationId),
     dates: sorted.map(({ date }) => date),
     numbers: monthOfEach.map((month) => month?.number ?? 'null'),
   }

@@ -15,7 +15,7 @@ const splitSignalsPerStatement = 1_000
 /** Counts a prompt's signals by interval, including every signal recorded before the call. */
 export async function readStats(db: Db, rollup: SignalRollup, prompt: Prompt, query: StatsQuery) {
   const { interval, zone, since, until, starts, by } = query
-  await rollup.catchUp(prompt.id)
+  await rollup.catchUp(prompt)
   const found = await selectSpanCounts(db.sql, prompt.organisationId, [prompt.id], [since, ...starts.slice(1), until])
   const spans = new Map(found.map((span) => [span.number, span]))
   return {

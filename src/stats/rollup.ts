@@ -2,7 +2,11 @@ import type { Db } from '../db/client.ts'
 import { isReadOnly } from '../db/errors.ts'
 import { unavailable } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import { rollUpSignals, selectPending, selectTail, type Tail } from './store.ts'
+
+/** The number of new signals of a prompt; Infinity if it stays in the rounds until nothing is left. */
+type NewSignals = { prompt: OwnedPrompt; number: number }
 
 export type SignalRollup = ReturnType<typeof createSignalRollup>
 
@@ -39,55 +43,66 @@ export function createSignalRollup(
   db: Db,
   { patienceMs = 3_000, maxStepRows = db.isEmbedded ? minStepRows : 50_000 } = {},
 ) {
-  const newSignals = new Map<number, number>()
+  const newSignals = new Map<number, NewSignals>()
   /** The rollups in flight; each resolves to the seconds that the rest takes, or 0. Readers of one prompt share one. */
   const inFlight = new Map<number, Promise<number>>()
   let stepRows = minStepRows
   let round: Promise<void> | undefined
 
-  async function takeStep(promptId: number): Promise<{ rolledUp: number; isLast: boolean }> {
+  async function takeStep(prompt: OwnedPrompt): Promise<{ rolledUp: number; isLast: boolean }> {
     const [rows, startedAt] = [stepRows, performance.now()]
-    const rolledUp = await rollUpSignals(db.sql, promptId, rows)
+    const rolledUp = await rollUpSignals(db.sql, prompt, rows)
     if (rolledUp === rows) stepRows = nextStepRows(rows, performance.now() - startedAt, minStepRows, maxStepRows)
     return { rolledUp, isLast: rolledUp < rows }
   }
 
-  async function rollUp(promptId: number, deadline: number): Promise<number> {
+  async function rollUp(prompt: OwnedPrompt, deadline: number): Promise<number> {
     const startedAt = performance.now()
-    const before = await selectTail(db.sql, promptId)
-    do if ((await takeStep(promptId)).isLast) return 0
+    const before = await selectTail(db.sql, prompt)
+    do if ((await takeStep(prompt)).isLast) return 0
     while (performance.now() < deadline)
-    return secondsLeft(before, await selectTail(db.sql, promptId), performance.now() - startedAt)
+    return secondsLeft(before, await selectTail(db.sql, prompt), performance.now() - startedAt)
   }
 
-  function joinRollUp(promptId: number, deadline: number): Promise<number> {
-    const rolling = inFlight.get(promptId) ?? rollUp(promptId, deadline).finally(() => inFlight.delete(promptId))
-    inFlight.set(promptId, rolling)
+  function joinRollUp(prompt: OwnedPrompt, deadline: number): Promise<number> {
+    const rolling = inFlight.get(prompt.id) ?? rollUp(prompt, deadline).finally(() => inFlight.delete(prompt.id))
+    inFlight.set(prompt.id, rolling)
     return rolling
   }
 
-  async function shortenTails(promptIds: number[], maxLeft: number, deadline: number): Promise<void> {
-    for (const promptId of await selectPending(db.sql, promptIds, maxLeft)) {
+  async function shortenTails(organisationId: number, ids: number[], maxLeft: number, deadline: number): Promise<void> {
+    for (const id of await selectPending(db.sql, organisationId, ids, maxLeft)) {
+      const prompt = { id, organisationId }
       for (let left = 1; left > 0; ) {
-        left = await joinRollUp(promptId, deadline)
+        left = await joinRollUp(prompt, deadline)
         // The rollup of another reader may have had an earlier deadline.
         if (left === 0 || performance.now() < deadline) continue
-        // Infinity keeps the prompt in the rounds until nothing is left.
-        newSignals.set(promptId, Number.POSITIVE_INFINITY)
+        newSignals.set(id, { prompt, number: Number.POSITIVE_INFINITY })
         joinRound().catch(() => {})
         throw unavailable('timeout', catchingUp, left)
       }
     }
   }
 
-  const catchUp = (promptIds: number[], maxLeft: number, startedAt: number): Promise<void> =>
-    shortenTails(promptIds, maxLeft, startedAt + patienceMs).catch((error) => {
+  const catchUp = (organisationId: number, ids: number[], maxLeft: number, startedAt: number): Promise<void> =>
+    shortenTails(organisationId, ids, maxLeft, startedAt + patienceMs).catch((error) => {
       if (!isReadOnly(error)) throw error
     })
 
+  function remember(prompt: OwnedPrompt, number: number): void {
+    const waiting = newSignals.get(prompt.id)
+    if (waiting) {
+      waiting.number += number
+      return
+    }
+    // Busy prompts leave the map soon, so the oldest one in it is a quiet one.
+    if (newSignals.size >= maxRemembered) newSignals.delete(newSignals.keys().next().value ?? 0)
+    newSignals.set(prompt.id, { prompt, number })
+  }
+
   /** Of the prompts with at least this many new signals, the one that has waited longest. */
-  function findBehind(minimum: number): [promptId: number, number: number] | undefined {
-    for (const waiting of newSignals) if (waiting[1] >= minimum) return waiting
+  function findBehind(minimum: number): NewSignals | undefined {
+    for (const waiting of newSignals.values()) if (waiting.number >= minimum) return waiting
     return undefined
   }
 
@@ -95,12 +110,12 @@ export function createSignalRollup(
   async function rollUpNext(step: number): Promise<boolean> {
     const next = step >= stepsPerRound ? findBehind(maxBehind) : (findBehind(minStepRows) ?? findBehind(maxTailOfEach))
     if (!next) return false
-    const [promptId, number] = next
+    const { prompt, number } = next
     // Moves the prompt to the end of the queue.
-    newSignals.delete(promptId)
-    const { rolledUp, isLast } = await takeStep(promptId)
+    newSignals.delete(prompt.id)
+    const { rolledUp, isLast } = await takeStep(prompt)
     // Other replicas and readers roll up too: a partial step means that nothing is left.
-    if (!isLast && number > rolledUp) newSignals.set(promptId, number - rolledUp + (newSignals.get(promptId) ?? 0))
+    if (!isLast && number > rolledUp) remember(prompt, number - rolledUp)
     return true
   }
 
@@ -121,21 +136,16 @@ export function createSignalRollup(
 
   return {
     /** Called for every recorded signal. */
-    recorded(promptId: number): void {
-      const number = newSignals.get(promptId)
-      // Busy prompts leave the map soon, so the oldest one in it is a quiet one.
-      if (number === undefined && newSignals.size >= maxRemembered)
-        newSignals.delete(newSignals.keys().next().value ?? 0)
-      newSignals.set(promptId, (number ?? 0) + 1)
-    },
+    recorded: (prompt: OwnedPrompt): void => remember(prompt, 1),
     /** Rolls up the prompts that have many new signals. */
     rollUpPending: joinRound,
     /**
      * Rolls up a prompt before it is read, unless few signals are missing. Rejects with `unavailable` if that takes too
      * long; the rest is then rolled up in the background. Does nothing on a read-only database.
      */
-    catchUp: (promptId: number) => catchUp([promptId], maxTail, performance.now()),
-    /** The same for prompts that are read together. The timeout starts at `startedAt`. */
-    catchUpEach: (promptIds: number[], startedAt: number) => catchUp(promptIds, maxTailOfEach, startedAt),
+    catchUp: ({ id, organisationId }: OwnedPrompt) => catchUp(organisationId, [id], maxTail, performance.now()),
+    /** The same for prompts of an organisation that are read together. The timeout starts at `startedAt`. */
+    catchUpEach: (organisationId: number, promptIds: number[], startedAt: number) =>
+      catchUp(organisationId, promptIds, maxTailOfEach, startedAt),
   }
 }

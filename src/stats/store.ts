@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { Prompt } from '../prompts/find.ts'
+import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
 
 /** A signal's place in the order of time. */
 export type Position = { id: number; at: Date }
@@ -42,7 +42,7 @@ export const selectDayCounts = (sql: Sql, organisationId: number, promptIds: num
       from signals s
       where s.organisation_id = ${organisationId} and s.prompt_id = p.id
         and s.id between (
-          select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w
+          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
           where w.organisation_id = ${organisationId} and w.prompt_id = p.id
         ) and 9223372036854775807
     ) c
@@ -100,32 +100,43 @@ export const selectMetadataValues = (sql: Sql, prompt: Prompt, ids: number[], ke
       and s.id = any(${ids.map(String)}::text[]::bigint[])`
 
 /** Rolls up the next signals of a prompt, at most `limit`. Returns the number of signals rolled up. */
-export async function rollUpSignals(sql: Sql, promptId: number, limit: number): Promise<number> {
-  const [row] = await sql<{ number: number }>`select roll_up_signals(${promptId}, ${limit}) as number`
+export async function rollUpSignals(sql: Sql, { id, organisationId }: OwnedPrompt, limit: number): Promise<number> {
+  const [row] = await sql<{ number: number }>`select roll_up_signals(${organisationId}, ${id}, ${limit}) as number`
   return row?.number ?? 0
 }
 
 /** The ids of the first and the last signal that are not rolled up yet. */
 export type Tail = { first: number; last: number }
 
-export async function selectTail(sql: Sql, promptId: number): Promise<Tail> {
+export async function selectTail(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<Tail> {
   const [row] = await sql<Tail>`
     select coalesce(min(s.id), 0) as first, coalesce(max(s.id), 0) as last
     from signals s
-    where s.prompt_id = ${promptId}
-      and s.id > coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = ${promptId}), 0)`
+    where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
+      and s.id > (
+        select coalesce(max(w.last_rolled_up_id), 0) from signal_watermarks w
+        where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
+      )`
   return row ?? { first: 0, last: 0 }
 }
 
-/** The prompts with more than `threshold` signals that are not rolled up yet. */
-export async function selectPending(sql: Sql, promptIds: number[], threshold: number): Promise<number[]> {
+/** The prompts of an organisation with more than `threshold` signals that are not rolled up yet. */
+export async function selectPending(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  threshold: number,
+): Promise<number[]> {
   const rows = await sql<{ id: number }>`
     select p.id
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     where exists (
       select from signals s
-      where s.prompt_id = p.id
-        and s.id > coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = p.id), 0)
+      where s.organisation_id = ${organisationId} and s.prompt_id = p.id
+        and s.id > (
+          select coalesce(max(w.last_rolled_up_id), 0) from signal_watermarks w
+          where w.organisation_id = ${organisationId} and w.prompt_id = p.id
+        )
       order by s.id
       offset ${threshold}
     )`
@@ -161,7 +172,7 @@ export const selectMonthCounts = (
         from signals s
         where s.organisation_id = ${organisationId} and s.prompt_id = p.id
           and s.id between (
-            select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w
+            select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
             where w.organisation_id = ${organisationId} and w.prompt_id = p.id
           ) and 9223372036854775807
       ) t

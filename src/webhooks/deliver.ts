@@ -4,7 +4,15 @@ import type { Db } from '../db/client.ts'
 import { runPeriodically } from '../lib/periodic.ts'
 import { decideOutcome, type Outcome } from './outcome.ts'
 import type { SendOnce } from './send.ts'
-import { type Claim, claimDeliveries, recordAttempt, releaseEndpoint, selectBacklog } from './store_deliveries.ts'
+import { choosePlaces, findExcluded } from './share.ts'
+import {
+  type Claim,
+  claimDeliveries,
+  recordAttempt,
+  releaseEndpoint,
+  selectBacklog,
+  selectDue,
+} from './store_deliveries.ts'
 
 export type SendObserver = {
   /** Called with what became of a delivery after an attempt; pending: it is retried. */
@@ -23,15 +31,10 @@ type Options = {
   isStopping(): boolean
   /** Called when deliveries cannot be read or written. */
   onFailure(error: unknown): void
-  random?: () => number
 }
 
 const lookEveryMs = 500
 const measureEveryMs = 10_000
-/** An organisation has at most 20 endpoints, each with one delivery in flight. */
-const maxInFlight = 100
-/** Endpoints that fail share half of the pool. The others find room however many hang. */
-const maxFailing = 50
 /** Longer than an attempt takes. When a replica is lost, others take its deliveries up after this time. */
 const claimMs = 20_000
 /** How long a stop waits for attempts in flight. */
@@ -40,29 +43,18 @@ const stopMs = 1_000
 const slackPauseMs = 1_000
 
 /** Delivers events, beside other replicas. No connection is held during an attempt. */
-export function startDeliveries(options: Options) {
-  const { db, clock, sendOnce, observer, isStopping, onFailure, random = Math.random } = options
-  const inFlight = new Set<Promise<void>>()
-  let failing = 0
+export function startDeliveries({ db, clock, sendOnce, observer, isStopping, onFailure }: Options) {
+  const inFlight = new Map<Claim, Promise<void>>()
   const aborting = new AbortController()
   let isStopped = false
   let looking: Promise<void> | undefined
 
   async function lookForDue(): Promise<void> {
-    await claimDue(false)
-    await claimDue(true)
-  }
-
-  /** Claims until nothing is due or the pool is full. */
-  async function claimDue(isFailing: boolean): Promise<void> {
-    for (;;) {
-      const room = Math.min(maxInFlight - inFlight.size, isFailing ? maxFailing - failing : maxInFlight)
-      if (room <= 0 || isStopped || isStopping()) return
-      const now = clock.now()
-      const claims = await claimDeliveries(db.sql, now, new Date(now.getTime() + claimMs), room, isFailing)
-      for (const claim of claims) start(claim)
-      if (claims.length < room) return
-    }
+    const excluded = findExcluded([...inFlight.keys()])
+    if (!excluded || isStopped || isStopping()) return
+    const due = await selectDue(db.sql, excluded)
+    const chosen = choosePlaces(due, [...inFlight.keys()])
+    if (chosen.length > 0) for (const claim of await claimDeliveries(db.sql, chosen, claimMs)) start(claim)
   }
 
   const look = (): Promise<void> => {
@@ -73,26 +65,20 @@ export function startDeliveries(options: Options) {
   }
 
   function start(claim: Claim): void {
-    const counted = claim.failingSince === null ? 0 : 1
     const attempt = deliver(claim)
       .catch(onFailure)
-      .finally(() => {
-        inFlight.delete(attempt)
-        failing -= counted
-      })
-    inFlight.add(attempt)
-    failing += counted
+      .finally(() => inFlight.delete(claim))
+    inFlight.set(claim, attempt)
     attempt.then(look).catch(onFailure)
   }
 
   async function deliver(claim: Claim): Promise<void> {
-    const at = clock.now()
-    const reply = await sendOnce(claim.receiver, claim.event, { stopped: aborting.signal }).catch(() => undefined)
+    const { receiver, claimedAt } = claim
+    const reply = await sendOnce(receiver, claim.event, claimedAt, aborting.signal).catch(() => undefined)
     if (!reply) return releaseEndpoint(db.sql, claim)
-    const now = clock.now()
-    const outcome = decideOutcome(reply, claim, now, random())
-    const releaseAt = claim.receiver.kind === 'slack' ? new Date(now.getTime() + slackPauseMs) : now
-    const attempt = { claim, reply, outcome, at, releaseAt }
+    const outcome = decideOutcome(reply, claim, claimedAt, Math.random())
+    const pauseMs = receiver.kind === 'slack' ? slackPauseMs : 0
+    const attempt = { claim, reply, outcome, pauseMs }
     const { disabledReason: reason } = outcome
     if (reason) {
       const { org, organisationId, endpoint } = claim
@@ -121,7 +107,7 @@ export function startDeliveries(options: Options) {
       for (const timer of timers) timer.stop()
       await looking?.catch(() => {})
       const abort = setTimeout(() => aborting.abort(), stopMs)
-      await Promise.all(inFlight)
+      await Promise.all(inFlight.values())
       clearTimeout(abort)
     },
   }

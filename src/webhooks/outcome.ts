@@ -3,8 +3,8 @@ import type { Reply } from './post.ts'
 
 export type Outcome = {
   status: 'delivered' | 'pending' | 'failed'
-  /** Null when nothing more is sent. */
-  nextAttemptAt: Date | null
+  /** How long to wait before the next attempt; null when nothing more is sent. */
+  retryMs: number | null
   /** Why the endpoint is to be disabled, or null. */
   disabledReason: 'gone' | 'failing' | null
 }
@@ -23,24 +23,20 @@ export const isDelivered = ({ code }: Reply): boolean => code !== null && code >
 
 /** `random` is at least 0 and below 1. */
 export function decideOutcome(reply: Reply, { attempts, failingSince }: State, now: Date, random: number): Outcome {
-  if (isDelivered(reply)) return { status: 'delivered', nextAttemptAt: null, disabledReason: null }
-  if (reply.code === 410) return { status: 'failed', nextAttemptAt: null, disabledReason: 'gone' }
+  if (isDelivered(reply)) return { status: 'delivered', retryMs: null, disabledReason: null }
+  if (reply.code === 410) return { status: 'failed', retryMs: null, disabledReason: 'gone' }
   // An endpoint that failed long ago and was not called since gets a second attempt.
   const isFailing = attempts > 0 && failingSince !== null && now.getTime() - failingSince.getTime() >= disabledAfterMs
-  const nextAttemptAt = findNextAttempt(attempts + 1, parseRetryAfter(reply.retryAfter, now), now, random)
-  return {
-    status: nextAttemptAt ? 'pending' : 'failed',
-    nextAttemptAt,
-    disabledReason: isFailing ? 'failing' : null,
-  }
+  const retryMs = findWait(attempts + 1, parseRetryAfter(reply.retryAfter, now), random)
+  return { status: retryMs === null ? 'failed' : 'pending', retryMs, disabledReason: isFailing ? 'failing' : null }
 }
 
-/** The time of the attempt after `made` attempts; null when these were all. */
-function findNextAttempt(made: number, retryAfterMs: number, now: Date, random: number): Date | null {
+/** How long to wait after `made` attempts; null when these were all. */
+function findWait(made: number, retryAfterMs: number, random: number): number | null {
   const stepMs = stepsMs[made]
   if (stepMs === undefined) return null
   const jitteredMs = stepMs * (1 + jitter * (2 * random - 1))
-  return new Date(now.getTime() + Math.max(jitteredMs, Math.min(retryAfterMs, 2 * stepMs)))
+  return Math.round(Math.max(jitteredMs, Math.min(retryAfterMs, 2 * stepMs)))
 }
 
 /** In milliseconds from now; 0 if the header is absent or cannot be read. */

@@ -3,122 +3,155 @@ import type { WebhookEvent } from './events.ts'
 import type { Outcome } from './outcome.ts'
 import type { Reply } from './post.ts'
 import type { Receiver } from './send.ts'
+import type { Place } from './share.ts'
 
-/** A delivery that is due, and its endpoint, claimed until then by this replica. */
-export type Claim = {
-  deliveryId: number
+/** A delivery that is due, and its endpoint, claimed until then by this replica. Times are the database's. */
+export type Claim = Place & {
+  eventRowId: number
   attempts: number
   event: WebhookEvent
   receiver: Receiver
   endpointId: number
   endpoint: string
-  organisationId: number
   org: string
   failingSince: Date | null
+  claimedAt: Date
   claimedUntil: Date
 }
 
-type ClaimRow = Omit<Claim, 'event' | 'receiver'> & {
-  event: Omit<WebhookEvent, 'timestamp'> & { timestamp: string }
-  receiver: Receiver
-}
+/** An endpoint by its row id. */
+type EndpointRef = Pick<Claim, 'organisationId' | 'endpointId'>
+
+type ClaimRow = Omit<Claim, 'event'> & { event: Omit<WebhookEvent, 'timestamp'> & { timestamp: string } }
+
+/** More endpoints than this are not offered together. */
+const maxDue = 1_000
 
 /**
- * Claims up to `limit` endpoints that fail, or do not, and have a delivery due, those first that were served longest ago, and returns the delivery
- * of each that is due longest. One delivery per endpoint is in flight, on all replicas together, so that one that hangs
- * delays only its own. The recursion visits the endpoints with pending deliveries, however many each has.
+ * The endpoints that have a delivery due and are not claimed: those first that do not fail, and of these the ones that were
+ * served longest ago. The recursion visits the endpoints with pending deliveries, however many each has.
  */
-export async function claimDeliveries(
-  sql: Sql,
-  now: Date,
-  until: Date,
-  limit: number,
-  isFailing: boolean,
-): Promise<Claim[]> {
-  const rows = await sql<ClaimRow>`
+export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing: boolean }) =>
+  sql<Place & { endpointId: number }>`
     with recursive pending as (
-      (select d.endpoint_id from webhook_deliveries d where d.status = 'pending' order by d.endpoint_id limit 1)
-      union all
-      select (
-        select d.endpoint_id
+      (
+        select d.organisation_id, d.endpoint_id
         from webhook_deliveries d
-        where d.status = 'pending' and d.endpoint_id > p.endpoint_id
-        order by d.endpoint_id
+        where d.status = 'pending'
+        order by d.organisation_id, d.endpoint_id
         limit 1
       )
+      union all
+      select next.organisation_id, next.endpoint_id
       from pending p
-      where p.endpoint_id is not null
-    ), due as materialized (
-      select e.id, d.id as delivery_id
-      from pending p
-      join webhook_endpoints e on e.id = p.endpoint_id
       cross join lateral (
-        select d.id
+        select d.organisation_id, d.endpoint_id
         from webhook_deliveries d
-        where d.endpoint_id = e.id and d.status = 'pending' and d.next_attempt_at <= ${now}
-        order by d.next_attempt_at, d.id
+        where d.status = 'pending' and (d.organisation_id, d.endpoint_id) > (p.organisation_id, p.endpoint_id)
+        order by d.organisation_id, d.endpoint_id
+        limit 1
+      ) next
+    )
+    select e.id as "endpointId", e.organisation_id as "organisationId", e.failing_since is not null as "isFailing"
+    from pending p
+    join webhook_endpoints e on e.organisation_id = p.organisation_id and e.id = p.endpoint_id
+    where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= now())
+      and not (e.failing_since is not null and ${excluded.failing}::boolean)
+      and e.organisation_id <> all (${excluded.organisations.map(String)}::text[]::bigint[])
+      and exists (
+        select from webhook_deliveries d
+        where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.status = 'pending'
+          and d.next_attempt_at <= now()
+      )
+    order by e.failing_since is not null, e.claimed_until nulls first
+    limit ${maxDue}`
+
+/**
+ * Claims those of these endpoints that still are free, and returns the delivery of each that is due longest. One delivery per
+ * endpoint is in flight, on all replicas together, so that one that hangs delays only its own.
+ */
+export async function claimDeliveries(sql: Sql, endpoints: EndpointRef[], claimMs: number): Promise<Claim[]> {
+  const rows = await sql<ClaimRow>`
+    with due as materialized (
+      select e.organisation_id, e.id, d.event_id
+      from unnest(
+        ${endpoints.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
+        ${endpoints.map(({ endpointId }) => String(endpointId))}::text[]::bigint[]
+      ) given (organisation_id, id)
+      join webhook_endpoints e on e.organisation_id = given.organisation_id and e.id = given.id
+      cross join lateral (
+        select d.event_id
+        from webhook_deliveries d
+        where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.status = 'pending'
+          and d.next_attempt_at <= now()
+        order by d.next_attempt_at, d.event_id
         limit 1
       ) d
-      where e.disabled_at is null and (e.failing_since is not null) = ${isFailing}::boolean
-        and (e.claimed_until is null or e.claimed_until <= ${now})
-      order by e.claimed_until nulls first
-      limit ${limit}
+      where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= now())
       for no key update of e skip locked
     ), claimed as (
       update webhook_endpoints e
-      set claimed_until = ${until}
+      set claimed_until = now() + ${claimMs}::integer * interval '1 millisecond'
       from due
-      where e.id = due.id
-      returning e.*, due.delivery_id
+      where e.organisation_id = due.organisation_id and e.id = due.id
+      returning e.*, due.event_id
     )
     select
-      d.id as "deliveryId", d.attempts, e.id as "endpointId", e.public_id as endpoint,
+      e.event_id as "eventRowId", d.attempts, e.id as "endpointId", e.public_id as endpoint,
       e.organisation_id as "organisationId", o.public_id as org, e.failing_since as "failingSince",
-      e.claimed_until as "claimedUntil",
+      e.failing_since is not null as "isFailing", now() as "claimedAt", e.claimed_until as "claimedUntil",
       json_build_object('id', v.public_id, 'type', v.type, 'timestamp', v.created_at, 'data', v.data) as event,
       json_build_object(
         'kind', e.kind, 'url', e.url,
-        'secrets', array_remove(array[e.secret, case when e.old_secret_until > ${now} then e.old_secret end], null)
+        'secrets', array_remove(array[e.secret, case when e.old_secret_until > now() then e.old_secret end], null)
       ) as receiver
     from claimed e
     join organisations o on o.id = e.organisation_id
-    join webhook_deliveries d on d.id = e.delivery_id
-    join webhook_events v on v.id = d.event_id`
+    join webhook_deliveries d
+      on d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = e.event_id
+    join webhook_events v on v.organisation_id = e.organisation_id and v.id = e.event_id`
   return rows.map(({ event, ...row }) => ({
     ...row,
     event: { ...event, timestamp: new Date(event.timestamp) } as WebhookEvent,
   }))
 }
 
-type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; at: Date; releaseAt: Date }
+type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; pauseMs: number }
 
-/** Records an attempt and releases the endpoint. Returns false, and changes nothing, when another replica has claimed it. */
-export async function recordAttempt(sql: Sql, { claim, reply, outcome, at, releaseAt }: Attempt): Promise<boolean> {
+/**
+ * Records an attempt and releases the endpoint after a pause. Returns false, and changes nothing, when another replica has
+ * claimed it.
+ */
+export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }: Attempt): Promise<boolean> {
   const rows = await sql`
     with endpoint as (
       update webhook_endpoints
       set
-        claimed_until = ${releaseAt},
-        failing_since = case when ${outcome.status} <> 'delivered' then coalesce(failing_since, ${at}) end,
-        disabled_at = case when ${outcome.disabledReason}::text is null then disabled_at else coalesce(disabled_at, ${at}) end,
+        claimed_until = now() + ${pauseMs}::integer * interval '1 millisecond',
+        failing_since = case when ${outcome.status} <> 'delivered' then coalesce(failing_since, ${claim.claimedAt}) end,
+        disabled_at = case when ${outcome.disabledReason}::text is null then disabled_at else coalesce(disabled_at, now()) end,
         disabled_reason = coalesce(disabled_reason, ${outcome.disabledReason})
-      where id = ${claim.endpointId} and claimed_until = ${claim.claimedUntil}
-      returning id
+      where organisation_id = ${claim.organisationId} and id = ${claim.endpointId}
+        and claimed_until = ${claim.claimedUntil}
+      returning organisation_id, id
     )
     update webhook_deliveries d
     set
-      status = ${outcome.status}, attempts = d.attempts + 1, next_attempt_at = ${outcome.nextAttemptAt},
-      last_attempt_at = ${at}, response_code = ${reply.code}, response_text = ${reply.text}
+      status = ${outcome.status}, attempts = d.attempts + 1,
+      next_attempt_at = now() + ${outcome.retryMs}::integer * interval '1 millisecond',
+      last_attempt_at = ${claim.claimedAt}, response_code = ${reply.code}, response_text = ${reply.text}
     from endpoint e
-    where d.id = ${claim.deliveryId} and d.endpoint_id = e.id and d.status = 'pending'
+    where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = ${claim.eventRowId}
+      and d.status = 'pending'
     returning 1`
   return rows.length > 0
 }
 
 /** Releases an endpoint whose attempt was not made. */
-export async function releaseEndpoint(sql: Sql, { endpointId, claimedUntil }: Claim): Promise<void> {
+export async function releaseEndpoint(sql: Sql, { organisationId, endpointId, claimedUntil }: Claim): Promise<void> {
   await sql`
-    update webhook_endpoints set claimed_until = null where id = ${endpointId} and claimed_until = ${claimedUntil}`
+    update webhook_endpoints set claimed_until = null
+    where organisation_id = ${organisationId} and id = ${endpointId} and claimed_until = ${claimedUntil}`
 }
 
 /** When the oldest event happened that an enabled endpoint still waits for, and how many endpoints the service disabled. */
@@ -127,13 +160,15 @@ export async function selectBacklog(sql: Sql): Promise<{ oldest: Date | null; di
     select
       (
         select v.created_at
-        from webhook_events v
-        where v.id = (
-          select min(d.event_id)
+        from (
+          select d.organisation_id, d.event_id
           from webhook_deliveries d
-          join webhook_endpoints e on e.id = d.endpoint_id
+          join webhook_endpoints e on e.organisation_id = d.organisation_id and e.id = d.endpoint_id
           where d.status = 'pending' and e.disabled_at is null
-        )
+          order by d.event_id
+          limit 1
+        ) first
+        join webhook_events v on v.organisation_id = first.organisation_id and v.id = first.event_id
       ) as oldest,
       (select count(*)::integer from webhook_endpoints where disabled_reason in ('gone', 'failing')) as disabled`
   return row as { oldest: Date | null; disabled: number }
@@ -143,14 +178,14 @@ export async function selectBacklog(sql: Sql): Promise<{ oldest: Date | null; di
 export async function deleteEvents(sql: Sql, before: Date, limit: number): Promise<number> {
   const rows = await sql`
     delete from webhook_events
-    where id = any (array(
-      select v.id
+    where ctid = any (array(
+      select v.ctid
       from webhook_events v
       where v.created_at < ${before}
         and not exists (
           select from webhook_deliveries d
-          join webhook_endpoints e on e.id = d.endpoint_id
-          where d.event_id = v.id and d.status = 'pending' and e.disabled_at is null
+          join webhook_endpoints e on e.organisation_id = d.organisation_id and e.id = d.endpoint_id
+          where d.organisation_id = v.organisation_id and d.event_id = v.id and d.status = 'pending' and e.disabled_at is null
         )
       order by v.created_at
       limit ${limit}

@@ -20,10 +20,10 @@ export async function insertEvent(sql: Sql, id: string, { organisationId, prompt
         ${event.now}::timestamptz
       where exists (select from wanted)
       on conflict (organisation_id, once) do nothing
-      returning id, created_at
+      returning id
     )
-    insert into webhook_deliveries (endpoint_id, event_id, next_attempt_at)
-    select w.id, v.id, v.created_at
+    insert into webhook_deliveries (organisation_id, endpoint_id, event_id, next_attempt_at)
+    select ${organisationId}, w.id, v.id, now()
     from wanted w
     cross join event v`
 }

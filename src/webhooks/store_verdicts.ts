@@ -35,8 +35,9 @@ export type PromptToLookAt = {
 const maxCounted = 10_000
 
 /**
- * Those of these prompts that an endpoint wants the verdicts of, and that have new signals. `signalsSince` counts the signals
- * since the first such endpoint was created if the prompt is looked at for the first time; else it is null.
+ * Those of these prompts that are not archived, that an endpoint wants the verdicts of, and that have new signals.
+ * `signalsSince` counts the signals since the first such endpoint was created if the prompt is looked at for the first time;
+ * else it is null.
  */
 export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptIds: number[]) =>
   sql<PromptToLookAt>`
@@ -51,7 +52,7 @@ export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptId
         ) since
       ) end as "signalsSince"
     from unnest(${promptIds.map(String)}::text[]::bigint[]) given (id)
-    join prompts p on p.id = given.id and p.organisation_id = ${organisationId}
+    join prompts p on p.id = given.id and p.organisation_id = ${organisationId} and not p.archived
     cross join lateral (
       select s.id
       from signals s
@@ -59,7 +60,7 @@ export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptId
       order by s.prompt_id desc, s.id desc
       limit 1
     ) newest
-    left join verdict_looks look on look.prompt_id = p.id
+    left join verdict_looks look on look.organisation_id = p.organisation_id and look.prompt_id = p.id
     cross join lateral (
       select min(e.created_after_signal) as created_after_signal
       from webhook_endpoints e
@@ -72,32 +73,38 @@ export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptId
 
 export type Decided = { entryId: number; verdict: string }
 
-export const selectDecided = (sql: Sql, entryIds: number[]) =>
+export const selectDecided = (sql: Sql, organisationId: number, entryIds: number[]) =>
   sql<Decided>`
     select d.entry_id as "entryId", d.verdict
     from decided_verdicts d
-    where d.entry_id = any(${entryIds.map(String)}::text[]::bigint[])`
+    where d.organisation_id = ${organisationId} and d.entry_id = any(${entryIds.map(String)}::text[]::bigint[])`
 
 /** Returns false if the change has had the verdict before, or was removed. */
-export async function insertDecided(sql: Sql, { entryId, verdict }: Decided, now: Date): Promise<boolean> {
+export async function insertDecided(
+  sql: Sql,
+  organisationId: number,
+  { entryId, verdict }: Decided,
+  now: Date,
+): Promise<boolean> {
   const rows = await sql`
-    insert into decided_verdicts (entry_id, verdict, decided_at)
-    select h.id, ${verdict}, ${now}::timestamptz
+    insert into decided_verdicts (organisation_id, entry_id, verdict, decided_at)
+    select h.organisation_id, h.id, ${verdict}, ${now}::timestamptz
     from history_entries h
-    where h.id = ${String(entryId)}::text::bigint
+    where h.organisation_id = ${organisationId} and h.id = ${String(entryId)}::text::bigint
     on conflict do nothing
     returning 1`
   return rows.length > 0
 }
 
-export async function recordLooks(sql: Sql, prompts: PromptToLookAt[]): Promise<void> {
+export async function recordLooks(sql: Sql, organisationId: number, prompts: PromptToLookAt[]): Promise<void> {
   await sql`
-    insert into verdict_looks as l (prompt_id, signal_id)
-    select * from unnest(
+    insert into verdict_looks as l (organisation_id, prompt_id, signal_id)
+    select ${organisationId}, looked.*
+    from unnest(
       ${prompts.map(({ id }) => String(id))}::text[]::bigint[],
       ${prompts.map(({ newestSignal }) => String(newestSignal))}::text[]::bigint[]
-    )
-    on conflict (prompt_id) do update
+    ) looked
+    on conflict (organisation_id, prompt_id) do update
     set signal_id = excluded.signal_id
     where l.signal_id < excluded.signal_id`
 }

@@ -43,7 +43,8 @@ function start(args: string[], settings: Settings) {
   })
   const ended = async () => {
     const [stdout, stderr, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
-    return { status, stdout, stderr }
+    // Said or not, by how far the command came.
+    return { status, stdout, stderr: stderr.replace(/^prompt-signals: Created a new database in .*\n/, '') }
   }
   return {
     stdin: child.stdin,

@@ -71,7 +71,7 @@ async function readSignals(replica: Client, prompt: string, key: string): Promis
     select p.id, p.organisation_id as "organisationId", (select min(s.id)::text from signals s where s.prompt_id = p.id) as first
     from prompts p where p.public_id = ${prompt}`
   const { id, organisationId, first } = row as NonNullable<typeof row>
-  await sql`select roll_up_signals(${id}, 3)`
+  await sql`select roll_up_signals(${organisationId}, ${id}, 3)`
   await sql`select erase_signals(${organisationId}, ${id}, array[${first}::text::bigint])`
   await eraseBefore(sql, { id, organisationId }, new Date('2100-01-01'), 1)
 }
@@ -88,7 +88,7 @@ const fill = () =>
     insert into prompts (public_id, organisation_id, name, repository, path, created_at)
     select 'pmt_' || n, id, 'Other', 'acme/prompts', 'a.md', now() from others;
     insert into signals (organisation_id, prompt_id, value, created_at) select id, n, 'positive', now() from others;
-    insert into signal_watermarks (prompt_id, organisation_id, counted_to) select 1000000 + n, id, 0 from others;
+    insert into signal_watermarks (prompt_id, organisation_id, last_rolled_up_id) select 1000000 + n, id, 0 from others;
     insert into signal_counts (prompt_id, organisation_id, minutes, start, positive, negative)
     select 1000000 + n, id, 1440, '2026-11-01T00:00:00Z', 1, 0 from others;
     insert into signal_commit_counts (prompt_id, organisation_id, commit_sha, minutes, start, positive, negative)
@@ -119,8 +119,8 @@ const fill = () =>
     select organisation_id, id, 1, id from prompts where name = 'Other';
     insert into github_repositories (organisation_id, id, name, seen_at)
     select organisation_id, id, repository, now() from prompts where name = 'Other';
-    insert into merged_commits (prompt_id, branch_name, commit_sha, pr_number)
-    select id, 'main', id, 1 from prompts where name = 'Other';`)
+    insert into merged_commits (organisation_id, prompt_id, branch_name, commit_sha, pr_number)
+    select organisation_id, id, 'main', id, 1 from prompts where name = 'Other';`)
 
 test('once the service has analysed a table that was empty, no statement scans it', async () => {
   const { sql } = service.services.db

@@ -11,7 +11,7 @@ export const startCounting = (sql: postgres.Sql, tenants: Tenant[]): Repetition 
   repeat(async () => {
     for (const { prompt } of tenants) {
       // While the database is away there is nothing to count.
-      await sql`select roll_up_signals(id, 7) from prompts where public_id = ${prompt}`.catch(() => {})
+      await sql`select roll_up_signals(organisation_id, id, 7) from prompts where public_id = ${prompt}`.catch(() => {})
     }
   }, PAUSE_MS)
 

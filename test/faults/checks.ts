@@ -2,7 +2,7 @@
 import type postgres from 'postgres'
 import { type Cluster, readGate } from './cluster.ts'
 import { compare, type Findings } from './findings.ts'
-import { createSignalRequest, send, sendTogether } from './load.ts'
+import { createSignalRequest, type Ledger, send, sendTogether } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { repeat } from './repeat.ts'
 
@@ -57,12 +57,14 @@ export async function awaitRecovery({ ledger, replicas, tenants }: Cluster): Pro
  * called far from the limit; a replica calls it again a second after the last refusal was confirmed.
  */
 export function awaitGate({ ledger, replicas, redis }: Cluster, tenant: Tenant): Promise<Findings> {
-  return awaitEach(replicas, 'gate used', async (replica) => {
-    const before = await readGate(redis.url, tenant.organisation)
-    await send(ledger, replica, createSignalRequest(tenant, false))
-    const after = await readGate(redis.url, tenant.organisation)
-    return after !== null && after !== before
-  })
+  return awaitEach(replicas, 'gate used', (replica) => movesGate(ledger, redis, replica, tenant))
+}
+
+export async function movesGate(ledger: Ledger, redis: { url: string }, replica: Replica, tenant: Tenant) {
+  const before = await readGate(redis.url, tenant.organisation)
+  await send(ledger, replica, createSignalRequest(tenant, false))
+  const after = await readGate(redis.url, tenant.organisation)
+  return after !== null && after !== before
 }
 
 async function awaitEach(replicas: Replica[], what: string, isSo: (replica: Replica) => Promise<boolean>) {
@@ -81,7 +83,11 @@ async function awaitEach(replicas: Replica[], what: string, isSo: (replica: Repl
 }
 
 /** Uses the month up through both replicas: exactly to its limit, and no further. */
-export async function fill({ ledger, replicas, sql }: Cluster, small: Tenant, limit: number): Promise<Findings> {
+export async function fill(
+  { ledger, replicas, sql }: { ledger: Ledger; replicas: Replica[]; sql: postgres.Sql },
+  small: Tenant,
+  limit: number,
+): Promise<Findings> {
   const problems: string[] = []
   const sendAll = (number: number) => sendTogether(ledger, replicas, small, number)
   let statuses: number[] = []

@@ -3,6 +3,7 @@ import postgres from 'postgres'
 import { systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { runForOne, type Server, startServer } from '../binary.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe, withRedis } from '../services.ts'
@@ -41,7 +42,7 @@ export type Cluster = {
 export type Cleanups = (() => Promise<unknown>)[]
 
 const TENANTS = 4
-const UNREACHABLE_LIMIT = 1_000_000
+export const UNREACHABLE_LIMIT = 1_000_000
 
 export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
   const [postgresFolder = '', redisPath = ''] = await findOrInstall([postgresProgram, redisProgram])
@@ -61,23 +62,25 @@ export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
   })
   cleanups.push(() => sql.end({ timeout: 1 }))
 
-  const createTenant = async (monthlyLimit: number): Promise<Tenant> => {
-    const options = { queryTimeoutMs: 4_500, maxConnections: 1, whenInUse: 'fail' as const }
-    const db = await openDatabase(readConfig({}, settings), options)
-    try {
-      const { org, key, prompt } = await insertTenant(db, systemClock, monthlyLimit)
-      const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
-      return { organisation: row.id, org, key, prompt }
-    } finally {
-      await db.close()
-    }
-  }
+  const createTenant = (monthlyLimit: number) => createTenantIn(settings, monthlyLimit)
   const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenant(UNREACHABLE_LIMIT)))
   const author = await createAuthor(await createTenant(UNREACHABLE_LIMIT), settings)
   const replicas: Cluster['replicas'] = [await startReplica('A', settings), await startReplica('B', settings)]
   cleanups.push(() => Promise.all(replicas.map(({ server }) => server.kill())))
   const ledgers = { ledger: createLedger(), writes: createWriteLedger() }
   return { postgres: database, redis, ...ledgers, replicas, settings, sql, tenants, author, createTenant }
+}
+
+export async function createTenantIn(settings: Cluster['settings'], monthlyLimit: number): Promise<Tenant> {
+  const options = { queryTimeoutMs: 4_500, maxConnections: 1, whenInUse: 'fail' as const }
+  const db = await openDatabase(readConfig({}, settings), options)
+  try {
+    const { org, key, prompt } = await insertTenant(db, systemClock, monthlyLimit)
+    const { organisationId } = await requirePrompt(db.sql, prompt)
+    return { organisation: organisationId, org, key, prompt }
+  } finally {
+    await db.close()
+  }
 }
 
 async function createAuthor(tenant: Tenant, settings: Cluster['settings']): Promise<Author> {
@@ -153,5 +156,5 @@ export async function setGate(url: string, organisation: number, count: number):
   await withRedis(url, (client) => client.set(gateKey(organisation), count))
 }
 
-const gateKey = (organisation: number): string =>
+export const gateKey = (organisation: number): string =>
   `prompt-signals:signals:{${organisation}}:${new Date().toISOString().slice(0, 7)}`

@@ -37,8 +37,14 @@ export const sendTogether = (ledger: Ledger, replicas: Replica[], tenant: Tenant
     ),
   )
 
-export function startLoad(ledger: Ledger, replicas: Replica[], tenants: Tenant[], small: Tenant): Repetition {
-  const clients = Array.from({ length: CLIENTS }, (_, index) => {
+export function startLoad(
+  ledger: Ledger,
+  replicas: Replica[],
+  tenants: Tenant[],
+  small: Tenant,
+  number = CLIENTS,
+): Repetition {
+  const clients = Array.from({ length: number }, (_, index) => {
     const isSmall = index % CLIENTS_PER_SMALL === 0
     const tenant = isSmall ? small : (tenants[index % tenants.length] as Tenant)
     if (index % CLIENTS_PER_BATCHING === 1) {

@@ -8,7 +8,7 @@ export type Repetition = {
 
 const RETRY_MS = 50
 /** What did not succeed in this time never will. */
-const PERSIST_MS = 30_000
+const PERSIST_MS = 120_000
 
 export function repeat(work: (turn: number) => Promise<unknown>, pauseMs: number, firstTurn = 0): Repetition {
   let stopping = false

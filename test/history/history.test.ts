@@ -1,7 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
-import { readRows } from '../rows_read.ts'
 import { entry } from '../service.ts'
 import { useNewTenant, useService, useTenant } from '../use.ts'
 
@@ -185,23 +184,6 @@ test('no Link header has more than 4 KiB, and the next page is always in it', as
   const long = await service.get(`/prompts/${own.prompt}/signals?limit=1&unknown=${'x'.repeat(5_000)}`, own.key)
   expect([long.status, long.headers.get('link')]).toEqual([200, null])
   expect(long.body.pagination.next_cursor).not.toBeNull()
-})
-
-test('a page of a branch reads the entries of that branch only', async () => {
-  const { db } = service.services
-  await db.sql`
-    insert into history_entries (
-      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
-    select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', n, case when n <= 5 then 'rare' else 'main' end,
-      now() - n * interval '1 minute'
-    from prompts p, generate_series(1, 3000) n
-    where p.public_id = ${own.prompt}`
-  await db.sql.script('analyze history_entries')
-  const before = await readRows(db, 'index')
-  const { body } = await service.getHistory(own.prompt, own.key, '?branch=rare')
-  const after = await readRows(db, 'index')
-  expect(body.pagination).toEqual(paging(1, 5))
-  expect((after.get('history_entries') ?? 0) - (before.get('history_entries') ?? 0)).toBeLessThan(100)
 })
 
 test('the key is checked first, then the prompt, then the filters, then what the client has', async () => {

@@ -145,13 +145,15 @@ const attributeToGit = (promptId: number) =>
 test('pages and totals are exact after a merge has taken up entries deep in a long history', async () => {
   const tenant = await service.createTenant()
   const { db, clock } = service.services
-  const { id } = await requirePrompt(db.sql, tenant.prompt)
+  const { id, organisationId } = await requirePrompt(db.sql, tenant.prompt)
   const numbers = range(1_300)
   await importEntries(tenant, numbers.map(deploy))
   await attributeToGit(id)
   const { headers } = await service.getHistory(tenant.prompt, tenant.key)
   const covered = [...numbers.slice(240, 260), ...numbers.slice(490, 520), 800, 1_299]
-  const outcomes = await db.transaction((sql) => recordEntries(sql, clock, [mergeOf(id, 800, covered)], 'github'))
+  const outcomes = await db.transaction((sql) =>
+    recordEntries(sql, clock, organisationId, [mergeOf(id, 800, covered)], 'github'),
+  )
   expect(outcomes).toEqual(['changed'])
   const left = numbers.filter((number) => number === 800 || !covered.includes(number))
   const expected = left.map((number) => `${number === 800 ? 'pr_merged' : 'deployed'} commit ${number}`)
@@ -164,13 +166,13 @@ test('pages and totals are exact after a merge has taken up entries deep in a lo
 test('many merges in one batch read the ranks of a long history once, not once for each', async () => {
   const tenant = await service.createTenant()
   const { db, clock } = service.services
-  const { id } = await requirePrompt(db.sql, tenant.prompt)
+  const { id, organisationId } = await requirePrompt(db.sql, tenant.prompt)
   const [deploys, merges] = [3_000, 60]
   await importEntries(tenant, range(deploys).map(deploy))
   await attributeToGit(id)
   const given = range(merges).map((number) => mergeOf(id, deploys + number, [number, number + 1_000], number + 1))
   const read = await countRowsRead(async (sql) => {
-    expect(countChanges(await recordEntries(sql, clock, given, 'git'))).toBe(merges)
+    expect(countChanges(await recordEntries(sql, clock, organisationId, given, 'git'))).toBe(merges)
   })
   expect(read).toBeLessThan(2 * deploys)
   await expectExactRanks(tenant)

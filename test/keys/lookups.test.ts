@@ -60,17 +60,16 @@ test('the first use of a key is written immediately, and later ones when the ser
 test('a last use is never set back, and one that could not be written is kept for the next flush', async () => {
   const { db } = service.services
   const tenant = await service.createTenant()
-  const { id } = await rowOf(tenant)
   const at = (minute: number) => new Date(`2026-11-14T10:0${minute}:00Z`)
   const [earlier, later, latest] = [at(1), at(2), at(3)]
-  for (const usedAt of [later, earlier]) await markKeysUsed(db.sql, new Map([[id, usedAt]]))
+  for (const usedAt of [later, earlier]) await markKeysUsed(db.sql, new Map([[tenant.keyId, usedAt]]))
   expect((await rowOf(tenant)).usedAt).toEqual(later)
 
   let isAway = true
   const sql = ((text: TemplateStringsArray, ...values: unknown[]) =>
     isAway ? Promise.reject(new Error('away')) : db.sql(text, ...values)) as Sql
   const lastUsed = createLastUsed({ ...db, sql })
-  lastUsed.record(id, latest)
+  lastUsed.record(tenant.keyId, latest)
   await lastUsed.flush()
   isAway = false
   await lastUsed.flush()

@@ -77,9 +77,9 @@ test('counts the same before and after the signals were counted, and no more tha
   expect(before.prompts).toHaveLength(100)
   expect(before.prompts[0].total).toBe(30)
   expect(before.other_prompts).toEqual({ prompts: 220, total: 6_165 })
-  await db.sql`select roll_up_signals(id, 20) from prompts where public_id like 'pmt_usage%'`
+  await db.sql`select roll_up_signals(organisation_id, id, 20) from prompts where public_id like 'pmt_usage%'`
   expect((await read(key)).body.data).toEqual(before)
-  await db.sql`select roll_up_signals(id, 1000) from prompts where public_id like 'pmt_usage%'`
+  await db.sql`select roll_up_signals(organisation_id, id, 1000) from prompts where public_id like 'pmt_usage%'`
   expect((await read(key)).body.data).toEqual(before)
 })
 

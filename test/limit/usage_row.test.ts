@@ -25,7 +25,7 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
     begin
       call write_signals(
         '{1}', '{2026-11-01}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null,
-        false, 1, result
+        null, false, 1, result
       );
     exception when others then
       insert into said values (sqlerrm);
@@ -46,7 +46,7 @@ test('finding a count costs the same however many of its versions cannot be remo
     async (sql) => {
       const write = (result: string) => `call write_signals(
       '{${organisationId}}', '{${month.name}-01}', '{${id}}', '{${organisationId}}', '{${tenant.prompt}}', '{1}', '{1}',
-      '{true}', null, '{0}', null, null, null, null, null, false, 1, ${result}
+      '{true}', null, '{0}', null, null, null, null, null, null, false, 1, ${result}
     )`
       await sql.script(`
       do $$

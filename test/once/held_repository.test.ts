@@ -27,7 +27,7 @@ test('deliveries that wait for one repository do not hold up those of others', a
 test('a delivery that waits for the prompts of a sync batch does not deadlock with it', async () => {
   const { db, clock } = service.services
   const hook = await createHook(service)
-  const { id } = await requirePrompt(db.sql, hook.prompts.greeting)
+  const { id, organisationId } = await requirePrompt(db.sql, hook.prompts.greeting)
   const countWaiting = async () => {
     const [row] = await db.sql<{ waiting: number }>`
       select count(*)::int as waiting from pg_locks l
@@ -37,10 +37,10 @@ test('a delivery that waits for the prompts of a sync batch does not deadlock wi
   }
   let delivery = Promise.resolve(0)
   await db.transaction(async (sql) => {
-    await recordEntries(sql, clock, [], 'git', { otherPrompts: [id] })
+    await recordEntries(sql, clock, organisationId, [], 'git', { otherPrompts: [id] })
     delivery = hook.send('push', pushOf('waits'))
     await eventually(countWaiting, 1)
-    await markFilesSeen(sql, [{ promptId: id, state: 'present', movedTo: null, at: clock.now() }])
+    await markFilesSeen(sql, organisationId, [{ promptId: id, state: 'present', movedTo: null, at: clock.now() }])
   })
   expect(await delivery).toBe(1)
 })

@@ -5,7 +5,11 @@ import ts from 'typescript'
 
 const root = join(import.meta.dir, '../..')
 const folder = join(root, 'deploy/kubernetes')
-const packages: Record<string, string> = { 'monitoring.coreos.com': '@kubernetes-models/prometheus-operator' }
+const packages: Record<string, string> = {
+  'monitoring.coreos.com': '@kubernetes-models/prometheus-operator',
+  'postgresql.cnpg.io': '@kubernetes-models/cloudnative-pg',
+}
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
 type Manifest = { apiVersion: string; kind: string }
 
@@ -51,7 +55,7 @@ function findMistakes(manifests: Manifest[]): string[] {
   }
 }
 
-test('kustomize builds every overlay, and only the misspelt field is one that Kubernetes does not know', () => {
+test('kustomize builds every overlay, and only misspelt fields are unknown to Kubernetes', () => {
   const base = ['Deployment', 'Job', 'PodDisruptionBudget', 'Service']
   const [monitoring, network] = [build('monitoring'), build('network-policy')]
   const kindsOf = (manifests: Manifest[]) => manifests.map(({ kind }) => kind).toSorted()
@@ -60,12 +64,15 @@ test('kustomize builds every overlay, and only the misspelt field is one that Ku
   expect(kindsOf(network)).toEqual([...base, 'NetworkPolicy'].toSorted())
   const text = JSON.stringify(monitoring.find(({ kind }) => kind === 'Deployment'))
   const misspelt = JSON.parse(text.replace('"readinessProbe"', '"readynessProbe"'))
-  const mistakes = findMistakes([...monitoring, ...network, misspelt])
-  expect(mistakes).toEqual([expect.stringContaining('readynessProbe')])
+  const example = read('deploy/kubernetes/postgres/cluster.yaml')
+  const cluster = Bun.YAML.parse(example) as Manifest
+  const misspeltCluster = Bun.YAML.parse(example.replace('minSyncReplicas', 'minSyncReplica')) as Manifest
+  const mistakes = findMistakes([...monitoring, ...network, cluster, misspelt, misspeltCluster])
+  const fields = ['"readynessProbe"', '"minSyncReplica"']
+  expect(mistakes).toEqual(fields.map((field) => expect.stringContaining(field)))
 })
 
 test('alerts name metrics of the service, and settings are those it reads', () => {
-  const read = (file: string) => readFileSync(join(root, file), 'utf8')
   const metrics = new Set(read('docs/observability.md').match(/prompt_signals_\w+/g))
   for (const metric of read('deploy/kubernetes/monitoring/alerts.yaml').match(/prompt_signals_\w+/g) ?? []) {
     expect(metrics).toContain(metric.replace(/_(count|bucket)$/, ''))

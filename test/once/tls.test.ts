@@ -6,7 +6,8 @@ import { openClient } from '../../src/db/client.ts'
 import { parseTls } from '../../src/db/tls.ts'
 import { createFolder, errorLineOf, eventually, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
-import { postgresRecipe, redisRecipe } from '../services.ts'
+import { sentinelRecipe } from '../redis_servers.ts'
+import { postgresRecipe, redisRecipe, withRedis } from '../services.ts'
 import { findFreePort, type Recipe, type Server, startThrowaway } from '../throwaway.ts'
 import { useDatabase } from '../use.ts'
 
@@ -15,7 +16,8 @@ const authority = join(folder, 'ca.pem')
 const servers: Server[] = []
 const database = useDatabase()
 let postgresPort: string
-let redisPort: number
+/** Where each kind of Redis is reached. */
+const redisHosts: Record<string, (host: string) => string> = {}
 
 function openssl(...args: string[]): void {
   const { success, stderr } = Bun.spawnSync(['openssl', ...args], { cwd: folder })
@@ -44,10 +46,13 @@ function install(name: string, target: string): string {
   return path
 }
 
-async function start(plain: (target: string) => Recipe, tls: (certificate: string, key: string) => string[]) {
+async function start(
+  plain: (target: string) => Recipe,
+  tls: (certificate: string, key: string, ca: string) => string[],
+) {
   const server = await startThrowaway((target) => {
     const recipe = plain(target)
-    const more = () => tls(install('server.pem', target), install('server.key', target))
+    const more = () => tls(install('server.pem', target), install('server.key', target), install('ca.pem', target))
     return { ...recipe, command: (port) => [...recipe.command(port), ...more()] }
   })
   servers.push(server)
@@ -63,14 +68,31 @@ beforeAll(async () => {
       ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`].flatMap((setting) => ['-c', setting]),
   )
   postgresPort = postgres.port
-  redisPort = await findFreePort()
-  await start(
-    (target) => redisRecipe(redisPath, target),
-    (certificate, key) => [
-      ...['--tls-port', `${redisPort}`, '--tls-ca-cert-file', certificate, '--tls-cert-file', certificate],
-      ...['--tls-key-file', key, '--tls-auth-clients', 'no'],
-    ],
-  )
+  const startRedis = async (settings: string[] = [], recipe = redisRecipe) => {
+    const port = await findFreePort()
+    const { href } = await start(
+      (target) => recipe(redisPath, target),
+      (certificate, key, ca) => [
+        ...['--tls-port', `${port}`, '--tls-ca-cert-file', ca, '--tls-cert-file', certificate],
+        ...['--tls-key-file', key, '--tls-auth-clients', 'no', ...settings],
+      ],
+    )
+    return { port, url: href }
+  }
+  const single = await startRedis()
+  redisHosts.rediss = (host) => `${host}:${single.port}`
+
+  // Certificates are for names, so the servers must announce themselves by theirs.
+  const cluster = await startRedis([
+    ...['--cluster-enabled', 'yes', '--tls-cluster', 'yes', '--cluster-announce-hostname', 'localhost'],
+    ...['--cluster-preferred-endpoint-type', 'hostname'],
+  ])
+  await withRedis(cluster.url, (client) => client.cluster('ADDSLOTSRANGE', 0, 16_383))
+  redisHosts['rediss+cluster'] = (host) => `localhost:1,${host}:${cluster.port}`
+
+  const names = ['resolve-hostnames yes', 'announce-hostnames yes', `monitor main localhost ${single.port} 1`]
+  const sentinel = await startRedis(['--tls-replication', 'yes'], (...of) => sentinelRecipe(...of, names))
+  redisHosts['rediss+sentinel'] = (host) => `localhost:1,${host}:${sentinel.port}/main`
 })
 
 afterAll(async () => {
@@ -107,6 +129,16 @@ test.each([
   expect(line).toMatch(reason)
 })
 
+test('of several Postgres hosts, those that cannot be verified are not used', async () => {
+  const migrateOn = (...hosts: string[]) => {
+    const DATABASE_URL = `postgres://postgres@${hosts}/postgres?sslmode=verify-full&sslrootcert=${authority}`
+    return run(['migrate'], { settings: { DATABASE_URL } })
+  }
+  const [trusted, other, away] = [`localhost:${postgresPort}`, `127.0.0.1:${postgresPort}`, 'localhost:1']
+  expect((await migrateOn(away, other, trusted)).status).toBe(0)
+  expect(errorLineOf(await migrateOn(away, other))).toMatch(/does not match certificate/)
+})
+
 test.each([
   ['a name', '2130706433', '', true],
   ['a name', '2130706433', '?sslmode=no-verify', false],
@@ -124,18 +156,21 @@ test.each([
 )
 
 test.each([
-  ['localhost', true, 'up'],
-  ['localhost', false, 'down'],
-  ['127.0.0.1', true, 'down'],
-])('Redis at %s, its authority known: %p, is %s', async (host, isKnown, state) => {
+  ['rediss', 'localhost', true, 'up'],
+  ['rediss', 'localhost', false, 'down'],
+  ['rediss', '127.0.0.1', true, 'down'],
+  ['rediss+cluster', 'localhost', true, 'up'],
+  ['rediss+sentinel', 'localhost', true, 'up'],
+])('%s at %s, its authority known: %p, is %s', async (scheme, host, isKnown, state) => {
   const server = await startServer({
     ...database.settings,
-    REDIS_URL: `rediss://${host}:${redisPort}`,
+    REDIS_URL: `${scheme}://${redisHosts[scheme]?.(host)}`,
     REDIS_CA_FILE: isKnown ? authority : undefined,
   })
-  await eventually(() => server.stdout().includes(`"dependency":"redis"`), true)
-  const { msg, reason } = server.log().findLast(({ dependency }) => dependency === 'redis') ?? {}
-  expect(msg).toBe(`dependency ${state}`)
-  if (state === 'down') expect(reason).toMatch(/unable to verify|does not match certificate/)
+  const last = () => server.log().findLast(({ dependency }) => dependency === 'redis')
+  // A server of a cluster or a sentinel may be tried before one that serves.
+  await eventually(() => last()?.msg, `dependency ${state}`)
+  if (state === 'down')
+    expect(last()?.reason).toMatch(/unable to verify|self.signed certificate|does not match certificate/)
   expect(await server.stop()).toBe(0)
 })

@@ -42,8 +42,8 @@ async function createFull(): Promise<Hook & { prompt: string; id: number }> {
   await fillEvery(service, prompts.greeting, '2026-10-01T00:00:00Z', 1_203)
   const signal = { value: 'positive', metadata: { commit_sha: named.commit_sha } }
   await service.post(`/prompts/${prompts.greeting}/signals`, tenant.key, signal, { 'idempotency-key': 'a' })
-  await db.sql`select roll_up_signals(${id}, 10000)`
-  await db.sql`insert into verdict_looks (prompt_id, signal_id) values (${id}, 1)`
+  await db.sql`select roll_up_signals(organisation_id, id, 10000) from prompts where id = ${id}`
+  await db.sql`insert into verdict_looks select organisation_id, id, 1 from prompts where id = ${id}`
   return { ...hook, prompt: prompts.greeting, id }
 }
 
@@ -151,7 +151,7 @@ if (engine === 'postgres') {
     const prompt = await requirePrompt(db.sql, publicId)
     const rollUpOne = async (sql: Sql, at: string) => {
       await fillEvery(service, publicId, at, 1)
-      await sql`select roll_up_signals(${prompt.id}, 10)`
+      await sql`select roll_up_signals(${prompt.organisationId}, ${prompt.id}, 10)`
     }
     await rollUpOne(db.sql, '2026-10-01T00:00:00Z')
     let erasing: Promise<void> | undefined

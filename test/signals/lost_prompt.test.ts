@@ -1,8 +1,11 @@
 // After a failover that lost changes, the row id that a replica remembers may be that of another organisation's prompt.
 import { expect, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
+import { monthOf } from '../../src/lib/months.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { importSignals } from '../../src/signals/import.ts'
+import { writeSignals } from '../../src/signals/store.ts'
+import { createBrowserKey, usedBy } from '../keys/pages.ts'
 import { entry } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
 
@@ -102,13 +105,38 @@ test('rows of another organisation under the same prompt id are neither shown no
       organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at, is_change
     )
     values (${organisationId}, ${id}, 'deployed', 'x', 'x@example.com', 'bbbbbbb2', 'main', now(), true);
+    insert into history_ranks (organisation_id, prompt_id, created_at, entry_id, rank)
+    values (${organisationId}, ${id}, '2026-01-02', 0, 100);
+    insert into signal_counts (organisation_id, prompt_id, minutes, start, positive, negative)
+    values (${organisationId}, ${id}, 1440, date_trunc('day', now()), 7, 7);
+    insert into signal_watermarks values (${organisationId}, ${id}, 1000000);
+    insert into merged_commits values (${organisationId}, ${id}, 'main', 'ccccccc3', 7);
+    insert into removed_entries values (${organisationId}, ${id}, 'ddddddd4', 'deployed', 'main', null, 0);
     update prompts set history_version = default where id = ${id}`)
   expect(await readAll()).toEqual(before)
-  await db.sql`select roll_up_signals(${id}, 100)`
+  await db.sql`select roll_up_signals(organisation_id, id, 100) from prompts where id = ${id}`
   expect(await readAll()).toEqual(before)
   const foreign = await db.sql<{ id: string }>`select id::text from signals where organisation_id = ${organisationId}`
   const key = await createAdminKey()
   for (const row of foreign) {
     expect((await service.delete(pathTo(`signals/${row.id}`), key)).status).toBe(404)
   }
+  // Nor do they say that an entry is known, covered by a merge, or removed.
+  const commits = ['bbbbbbb2', 'ccccccc3', 'ddddddd4']
+  const entries = commits.map((commit_sha) => ({ prompt_id: tenant.prompt, ...entry({ commit_sha }) }))
+  const batch = await service.post('/history/batch', tenant.key, { entries })
+  expect(batch.body.data.outcomes).toEqual(['added', 'added', 'added'])
+})
+
+test('a signal is not counted for the browser key of another organisation that has the row id of its key now', async () => {
+  const { db, clock } = service.services
+  const admin = (await service.createKey(other, [...scopes])).key
+  const { id } = await createBrowserKey(service, admin, {})
+  const [row] = await db.sql<{ id: number }>`select id from api_keys where public_id = ${id}`
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  const createdAt = clock.now()
+  const signal = { prompt, value: 'positive' as const, metadata: null, createdAt, idempotencyKey: null }
+  const writing = writeSignals(db.sql, [{ ...signal, month: monthOf(createdAt), browserKeyId: row?.id as number }])
+  await expect(writing).rejects.toMatchObject({ code: '23503' })
+  expect(await usedBy(service, id)).toBe(0)
 })

@@ -2,8 +2,9 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Sql } from '../../src/db/client.ts'
 import { monthOf } from '../../src/lib/months.ts'
-import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
+import { type OwnedPrompt, type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { writeSignals } from '../../src/signals/store.ts'
+import { eraseBefore } from '../../src/signals/store_deletes.ts'
 import { createSignalRollup, secondsLeft } from '../../src/stats/rollup.ts'
 import {
   rollUpSignals,
@@ -69,7 +70,7 @@ const expectExact = ({ id: promptId, organisationId }: Prompt) =>
     async (sql) => {
       const rows = await sql<{ value: string; at: Date; commit: string | null; isRolledUp: boolean }>`
         select s.value, s.created_at as at, lower(s.metadata ->> 'commit_sha') as commit,
-          s.id <= coalesce(w.counted_to, 0) as "isRolledUp"
+          s.id <= coalesce(w.last_rolled_up_id, 0) as "isRolledUp"
         from signals s left join signal_watermarks w using (prompt_id)
         where s.prompt_id = ${promptId}`
       const countOf = (key: string, { value }: { value: string }): Count => ({
@@ -129,7 +130,7 @@ test('counts equal the rows after any order of writing, rolling up and erasing',
       let ids: number[] = []
       for (const step of given) {
         if (step.kind === 'write') ids.push(...(await write(sql, prompt, step.signals)).map(({ id }) => id as number))
-        if (step.kind === 'roll up') await rollUpSignals(sql, prompt.id, step.rows)
+        if (step.kind === 'roll up') await rollUpSignals(sql, prompt, step.rows)
         if (step.kind === 'erase' && ids.length > 0) {
           const chosen = [...new Set(step.picks.map((pick) => ids[pick % ids.length] as number))]
           expect(await erase(sql, prompt, [...chosen, 999_999_999])).toBe(chosen.length)
@@ -157,13 +158,13 @@ test('the signal at the watermark, and those beside it, are counted once: also w
   for (const chosen of [0, 1, 2]) {
     const prompt = await createPrompt()
     const written = await write(sql, prompt, Array(3).fill({ minutesAgo, isPositive: true, commit: 1 }))
-    expect(await rollUpSignals(sql, prompt.id, 2)).toBe(2)
+    expect(await rollUpSignals(sql, prompt, 2)).toBe(2)
     await expectExact(prompt)
     expect(await countBoth(prompt)).toEqual([3, 3, 3])
-    expect([await isTailLongerThan(prompt.id, 0), await isTailLongerThan(prompt.id, 1)]).toEqual([true, false])
+    expect([await isTailLongerThan(prompt, 0), await isTailLongerThan(prompt, 1)]).toEqual([true, false])
     expect(await erase(sql, prompt, [written[chosen]?.id as number])).toBe(1)
     await expectExact(prompt)
-    expect(await rollUpSignals(sql, prompt.id, 2)).toBe(chosen === 2 ? 0 : 1)
+    expect(await rollUpSignals(sql, prompt, 2)).toBe(chosen === 2 ? 0 : 1)
     await expectExact(prompt)
   }
 })
@@ -176,7 +177,7 @@ if (engine === 'postgres') {
     const tried = service.services.db.transaction(async (sql) => {
       const [signal] = await write(sql, prompt, [{ minutesAgo: 0, isPositive: true, commit: 0 }])
       await sql.script(`
-        create or replace function lock_watermark(given_prompt_id bigint) returns signal_watermarks
+        create or replace function lock_watermark(given_organisation_id bigint, given_prompt_id bigint) returns signal_watermarks
         language sql as 'select null::signal_watermarks'`)
       expect(await erase(sql, prompt, [signal?.id as number])).toBe(0)
       expect(await sql`select id from signals where prompt_id = ${prompt.id}`).toHaveLength(1)
@@ -195,7 +196,7 @@ if (engine === 'postgres') {
     let rollingUp: Promise<number> | undefined
     await db.transaction(async (sql) => {
       await erase(sql, prompt, [first?.id as number])
-      rollingUp = rollUpSignals(db.sql, prompt.id, 100)
+      rollingUp = rollUpSignals(db.sql, prompt, 100)
       rollingUp.catch(() => {})
       // Until the rollup waits for the lock. Asked outside of the transaction, which would see its first answer again.
       for (let waiting = 0; waiting === 0; ) {
@@ -211,6 +212,25 @@ if (engine === 'postgres') {
   })
 }
 
+test('neither a rollup nor a step of a purge waits for the disk, but what an organisation erases itself does', async () => {
+  const prompt = await createTail(3)
+  await service.services.db.transaction(async (sql) => {
+    const isWaiting = async () => {
+      const [row] = await sql`select current_setting('synchronous_commit') as level`
+      await sql`select set_config('synchronous_commit', 'on', true)`
+      return row?.level === 'on'
+    }
+    await sql`select set_config('synchronous_commit', 'on', true)`
+    const [first] = await sql<{ id: number }>`select min(id) as id from signals where prompt_id = ${prompt.id}`
+    await erase(sql, prompt, [first?.id as number])
+    expect(await isWaiting()).toBe(true)
+    expect(await rollUpSignals(sql, prompt, 10)).toBe(2)
+    expect(await isWaiting()).toBe(false)
+    expect((await eraseBefore(sql, prompt, new Date('2100-01-01'), 1)).erased).toBe(1)
+    expect(await isWaiting()).toBe(false)
+  })
+})
+
 test('replicas may roll up concurrently while signals arrive', async () => {
   const { db } = service.services
   const prompt = await createPrompt()
@@ -220,7 +240,7 @@ test('replicas may roll up concurrently while signals arrive', async () => {
     await Promise.all([
       write(db.sql, prompt, some),
       ...rollups.map(async (rollup) => {
-        for (let n = 0; n < 1_000; n += 1) rollup.recorded(prompt.id)
+        for (let n = 0; n < 1_000; n += 1) rollup.recorded(prompt)
         await rollup.rollUpPending()
       }),
       expectExact(prompt),
@@ -239,8 +259,8 @@ async function createTail(number: number) {
   return prompt
 }
 
-const isTailLongerThan = async (promptId: number, rows: number): Promise<boolean> =>
-  (await selectPending(service.services.db.sql, [promptId], rows)).length > 0
+const isTailLongerThan = async ({ id, organisationId }: OwnedPrompt, rows: number): Promise<boolean> =>
+  (await selectPending(service.services.db.sql, organisationId, [id], rows)).length > 0
 
 test.each([
   ['stats', 3_500, (prompt: string) => `/prompts/${prompt}/stats`],
@@ -249,20 +269,23 @@ test.each([
   ['impact of all prompts', 150, () => '/impact'],
 ])('reading %s rolls up a tail of %d signals first', async (_, tail, pathTo) => {
   const prompt = await createTail(tail)
-  expect(await isTailLongerThan(prompt.id, tail - 1)).toBe(true)
+  expect(await isTailLongerThan(prompt, tail - 1)).toBe(true)
   expect((await service.get(pathTo(prompt.prompt), prompt.key)).status).toBe(200)
-  expect(await isTailLongerThan(prompt.id, 0)).toBe(false)
+  expect(await isTailLongerThan(prompt, 0)).toBe(false)
   await expectExact(prompt)
 })
 
 test('a reader that cannot roll up in time is rejected, and the rest is rolled up immediately', async () => {
-  const { id } = await createTail(4_500)
+  const prompt = await createTail(4_500)
   const rollup = createSignalRollup(service.services.db, { patienceMs: 0 })
-  const rejection = await rollup.catchUp(id).catch((error: unknown) => error)
-  expect(rejection).toMatchObject({ code: 'unavailable', headers: { 'retry-after': '1' } })
-  await eventually(() => isTailLongerThan(id, 0), false)
-  expect(await isTailLongerThan(id, 0)).toBe(false)
-  await rollup.catchUp(id)
+  const rejection = await rollup.catchUp(prompt).catch((error: unknown) => error)
+  expect(rejection).toMatchObject({
+    code: 'unavailable',
+    headers: { 'retry-after': expect.stringMatching(/^[1-9]\d*$/) },
+  })
+  await eventually(() => isTailLongerThan(prompt, 0), false)
+  expect(await isTailLongerThan(prompt, 0)).toBe(false)
+  await rollup.catchUp(prompt)
 })
 
 test('the time to retry after is that of the rest at half of the speed so far', () => {
@@ -277,10 +300,10 @@ test.each([
   ['of 100 new signals is rolled up', 100, 100, 0],
   ['that is far behind is rolled up until it no longer is', 12_500, 111_500, 500],
 ])('in one round, a prompt %s', async (_, tail, recorded, left) => {
-  const { id } = await createTail(tail)
+  const prompt = await createTail(tail)
   const rollup = createSignalRollup(service.services.db, { maxStepRows: 1_000 })
-  for (let n = 0; n < recorded; n += 1) rollup.recorded(id)
+  for (let n = 0; n < recorded; n += 1) rollup.recorded(prompt)
   await rollup.rollUpPending()
-  expect(await isTailLongerThan(id, left)).toBe(false)
-  if (left > 0) expect(await isTailLongerThan(id, left - 1)).toBe(true)
+  expect(await isTailLongerThan(prompt, left)).toBe(false)
+  if (left > 0) expect(await isTailLongerThan(prompt, left - 1)).toBe(true)
 })

@@ -123,9 +123,9 @@ test.each([
   const [number, stepMs, from] = [1_900, 2_101_001, Date.UTC(2026, 2, 1)]
   await insert(number, `${stepMs} milliseconds`, new Date(from).toISOString())
   const { sql } = service.services.db
-  const { id } = await requirePrompt(sql, tenant.prompt)
+  const prompt = await requirePrompt(sql, tenant.prompt)
   for (const rows of [0, 1, 900, 1_000]) {
-    await rollUpSignals(sql, id, rows)
+    await rollUpSignals(sql, prompt, rows)
     const { data, range } = (await read(query)).body
     const bounds = [range.since, ...data.slice(1).map(({ start }: { start: string }) => start), range.until]
     const indexes = Array.from({ length: number }, (_, n) => ({ at: new Date(from + n * stepMs).toISOString(), n }))
@@ -136,7 +136,7 @@ test.each([
     })
     expect(data.map(({ start: _, ...point }: { start: string }) => point)).toEqual(expected)
   }
-  expect(await selectPending(sql, [id], 0)).toEqual([])
+  expect(await selectPending(sql, prompt.organisationId, [prompt.id], 0)).toEqual([])
 })
 
 test('a signal that was answered 201 is in the next response of every replica', async () => {

@@ -1,0 +1,78 @@
+import { expect, test } from 'bun:test'
+import { deployed, rollUp } from '../impact/history.ts'
+import { readRows } from '../rows_read.ts'
+import { fillEvery } from '../signals/fixtures.ts'
+import { useOwnService } from '../use.ts'
+
+/** What other tests leave to do in the background would be counted too. */
+const service = useOwnService()
+
+const changes = 30
+const madeUp = 1_000
+const hour = 3_600_000
+/** Just after a full hour, so that each change begins within a quarter, whose signals are read. */
+const start = Date.UTC(2026, 9, 1, 0, 0, 0, 1)
+const commitOf = (n: number): string => new Bun.CryptoHasher('sha1').update(`change ${n}`).digest('hex')
+
+test('an organisation that names a new commit with every signal does not make its impact slow', async () => {
+  const { db } = service.services
+  const { prompt, key } = await service.createTenant()
+  await service.addHistory(
+    prompt,
+    Array.from({ length: changes }, (_, n) => deployed(commitOf(n), new Date(start + n * hour).toISOString())),
+  )
+  await db.sql`
+    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+    select p.organisation_id, p.id, 'positive', jsonb_build_object('commit_sha', encode(sha256(n::text::bytea), 'hex')),
+      ${new Date(start)}::timestamptz + n * interval '108 seconds'
+    from prompts p, generate_series(0, ${madeUp - 1}::integer) n
+    where p.public_id = ${prompt}`
+  await rollUp(service, prompt)
+  await db.sql.script('analyze')
+  for (const path of [`/api/v1/prompts/${prompt}/impact?limit=100`, '/api/v1/impact']) {
+    const before = await readRows(db, 'index')
+    const { body } = await service.call('GET', path, { key })
+    const after = await readRows(db, 'index')
+    const rowsOf = (table: string) => (after.get(table) ?? 0) - (before.get(table) ?? 0)
+    expect(rowsOf('signal_commit_counts'), path).toBeLessThan(10 * changes)
+    expect(rowsOf('history_entries'), path).toBeLessThan(20 * changes)
+    expect(rowsOf('signals'), path).toBeLessThan(10 * changes)
+    if (body.data.length === changes)
+      expect(body.data.reduce((sum: number, one: { signals: { total: number } }) => sum + one.signals.total, 0)).toBe(
+        madeUp,
+      )
+  }
+})
+
+test('a range of time long ago is found by the index, without a walk over later signals', async () => {
+  const tenant = await service.createTenant()
+  await fillEvery(service, tenant.prompt, '2026-11-01T00:00:00Z', 20_000, 1)
+  const { db } = service.services
+  await rollUp(service, tenant.prompt)
+  await db.sql`analyze signals`
+  const query = '?until=2026-11-01T00:00:10Z&value=positive'
+  const list = () => service.get(`/prompts/${tenant.prompt}/signals${query}`, tenant.key)
+  expect((await list()).body.data).toHaveLength(10)
+  const before = await readRows(db, 'index')
+  expect((await list()).body.data).toHaveLength(10)
+  const after = await readRows(db, 'index')
+  expect((after.get('signals') as number) - (before.get('signals') as number)).toBeLessThan(100)
+})
+
+test('a page of a branch reads the entries of that branch only', async () => {
+  const { db } = service.services
+  const own = await service.createTenant()
+  await db.sql`
+    insert into history_entries (
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
+    select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', n, case when n <= 5 then 'rare' else 'main' end,
+      now() - n * interval '1 minute'
+    from prompts p, generate_series(1, 3000) n
+    where p.public_id = ${own.prompt}`
+  await db.sql.script('analyze history_entries')
+  const before = await readRows(db, 'index')
+  const { body } = await service.getHistory(own.prompt, own.key, '?branch=rare')
+  const after = await readRows(db, 'index')
+  expect(body.pagination.total_count).toBe(5)
+  expect((after.get('history_entries') ?? 0) - (before.get('history_entries') ?? 0)).toBeLessThan(100)
+})

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readConfig } from '../../src/config.ts'
+import type { Db } from '../../src/db/client.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { choosePlaces, findExcluded } from '../../src/webhooks/share.ts'
+import { eventually } from '../program.ts'
+import { useDatabase } from '../use.ts'
+import { addEndpoints, emitOn, startDeliverer } from './deliverer.ts'
+
+const database = useDatabase()
+let db: Db
+
+beforeAll(async () => {
+  db = await openDatabase(readConfig({}, database.settings), {
+    queryTimeoutMs: 4_500,
+    maxConnections: 4,
+    whenInUse: 'fail',
+  })
+})
+afterAll(() => db.close())
+
+test('first attempts of organisations whose endpoints all hang leave places for the next one', async () => {
+  for (let number = 0; number < 6; number += 1) await emitOn(db, await addEndpoints(db, 20, 'slow'))
+  const { sent, failures, stop } = startDeliverer(db, async (url) =>
+    url === 'slow' ? new Promise(() => {}) : undefined,
+  )
+  // Each of the six holds as many as are free.
+  await eventually(() => sent.length, 86)
+  await emitOn(db, await addEndpoints(db, 1, 'fast'))
+  await eventually(() => sent.at(-1)?.url, 'fast')
+  await stop()
+  expect(failures).toEqual([])
+  expect(sent).toHaveLength(87)
+})
+
+const places = (organisationId: number, length: number, isFailing = false) =>
+  Array.from({ length }, () => ({ organisationId, isFailing }))
+const countOf = (chosen: { organisationId: number }[], id: number) =>
+  chosen.filter(({ organisationId }) => organisationId === id).length
+
+test('one organisation gets every place it needs, and many share the pool evenly', () => {
+  expect(choosePlaces(places(1, 20), [])).toHaveLength(20)
+  const many = Array.from({ length: 40 }, (_, id) => places(id, 20)).flat()
+  const chosen = choosePlaces(many, [])
+  for (let id = 0; id < 40; id += 1) expect(countOf(chosen, id)).toBeWithin(2, 4)
+  expect(chosen.length).toBeLessThan(100)
+  const everyone = Array.from({ length: 200 }, (_, id) => places(id, 1)).flat()
+  expect(choosePlaces(everyone, [])).toHaveLength(100)
+  expect(findExcluded(choosePlaces(everyone, []))).toBeNull()
+})
+
+test('an organisation that holds more gets the next place later, and none beyond its share', () => {
+  const inFlight = places(1, 40)
+  const due = [...places(1, 60), ...places(2, 20)]
+  const chosen = choosePlaces(due, inFlight)
+  expect([countOf(chosen, 1), countOf(chosen, 2)]).toEqual([0, 20])
+  expect(findExcluded(inFlight)).toEqual({ organisations: [], failing: false })
+  expect(findExcluded(places(1, 50))).toEqual({ organisations: [1], failing: false })
+})
+
+test('endpoints that fail get half of the pool', () => {
+  const failing = Array.from({ length: 100 }, (_, id) => places(id, 1, true)).flat()
+  expect(choosePlaces(failing, [])).toHaveLength(50)
+  expect(findExcluded(failing.slice(0, 50))).toEqual({ organisations: [], failing: true })
+  const both = choosePlaces([...failing, ...places(200, 20)], failing.slice(0, 49))
+  expect([both.filter(({ isFailing }) => isFailing).length, countOf(both, 200)]).toEqual([1, 20])
+})
