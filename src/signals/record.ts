@@ -37,7 +37,7 @@ type PendingSignal = SignalToWrite & { deadline: number }
 
 /** The part of a caller's time that is reserved for the write itself. */
 const writeMs = 500
-/** A write that takes longer waits for the disk, a standby or a lock. At 64 callers the statement itself takes half of it. */
+/** A write that takes longer waits for the disk, a standby or a lock. */
 const slowWriteMs = 8
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
