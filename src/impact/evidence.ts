@@ -37,16 +37,11 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
   let rate = first > low && first < high ? first : (low + high) / 2
   // Newton's method takes about five steps. With 60, even halving would use up the digits of a double.
   for (let steps = 0; steps < 60; steps += 1) {
-    const [p, q, r, t] = [rate, 1 - rate, rate + difference, 1 - rate - difference]
-    const slope = ratio(base.positive, p) - ratio(base.negative, q) + ratio(head.positive, r) - ratio(head.negative, t)
+    const slope = slopeAt(base, rate) + slopeAt(head, rate + difference)
     if (slope === 0) return rate
     if (slope > 0) low = rate
     else high = rate
-    const curvature =
-      ratio(base.positive, p * p) +
-      ratio(base.negative, q * q) +
-      ratio(head.positive, r * r) +
-      ratio(head.negative, t * t)
+    const curvature = curvatureAt(base, rate) + curvatureAt(head, rate + difference)
     // Checked before halving, which would leave a rate that cannot get any closer.
     if (Math.abs(slope / curvature) < 1e-14) return rate
     const next = rate + slope / curvature
@@ -55,4 +50,9 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
   return rate
 }
 
-const ratio = (count: number, by: number): number => (count === 0 ? 0 : count / by)
+/** The first derivative of the log likelihood, and the second one with its sign changed. A count of 0 adds nothing, even at its limit. */
+const slopeAt = ({ positive, negative }: Counts, rate: number): number =>
+  (positive && positive / rate) - (negative && negative / (1 - rate))
+
+const curvatureAt = ({ positive, negative }: Counts, rate: number): number =>
+  (positive && positive / (rate * rate)) + (negative && negative / ((1 - rate) * (1 - rate)))
