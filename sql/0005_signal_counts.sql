@@ -51,7 +51,8 @@ language sql
 immutable
 as $$
   select case
-    when jsonb_typeof(metadata -> 'commit_sha') = 'string' and length(metadata ->> 'commit_sha') between 1 and 100
+    -- `between` would look the string up twice.
+    when jsonb_typeof(metadata -> 'commit_sha') = 'string' and length(metadata ->> 'commit_sha') <@ int4range(1, 100, '[]')
     then lower((metadata ->> 'commit_sha') collate "C")
   end
 $$;
@@ -126,13 +127,15 @@ begin
 end
 $$;
 
--- Rolls up the next signals of a prompt, at most `max_rows`. Returns the number of signals rolled up.
+-- Rolls up the next signals of a prompt, at most `max_rows`. Returns the number of signals rolled up. The transaction does
+-- not wait for the disk: a rollup that a crash loses is made again.
 create function roll_up_signals(given_organisation_id bigint, given_prompt_id bigint, max_rows integer)
 returns integer
 language plpgsql
 as $$
 declare
   watermark signal_watermarks := lock_watermark(given_organisation_id, given_prompt_id);
+  is_set boolean := set_config('synchronous_commit', 'off', true) is not null;
   taken record;
 begin
   select

@@ -2,7 +2,7 @@
 -- rotation the old secret signs beside the new one until old_secret_until. failing_since is null after a success. A replica
 -- that sends to the endpoint has claimed it until claimed_until: nobody else does until then, whatever becomes of the replica.
 create table webhook_endpoints (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   public_id text not null unique check (public_id like 'whe\_%'),
   organisation_id bigint not null references organisations,
   kind text not null check (kind in ('webhook', 'slack')),
@@ -19,21 +19,21 @@ create table webhook_endpoints (
   disabled_reason text,
   -- The last signal before the endpoint was created: it is not told of verdicts that were known then.
   created_after_signal bigint not null default coalesce(pg_sequence_last_value('signals_id_seq'), 0),
+  primary key (organisation_id, id),
   check ((disabled_at is null) = (disabled_reason is null))
 );
-
-create index on webhook_endpoints (organisation_id, id);
 
 -- Something that endpoints are told of: written in the transaction that causes it, once for the same `once`. The public id
 -- is the webhook-id of every attempt. data is what is sent.
 create table webhook_events (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   public_id text not null unique check (public_id like 'msg\_%'),
   organisation_id bigint not null references organisations,
   type text not null,
   once text not null,
   data jsonb not null check (jsonb_typeof(data) = 'object'),
   created_at timestamptz(3) not null,
+  primary key (organisation_id, id),
   unique (organisation_id, once)
 );
 
@@ -42,21 +42,23 @@ create index on webhook_events (created_at);
 -- An event for one endpoint. next_attempt_at is null when nothing more is sent. response_text is the begin of the answer, or
 -- why there was none.
 create table webhook_deliveries (
-  id bigint generated always as identity primary key,
-  endpoint_id bigint not null references webhook_endpoints on delete cascade,
-  event_id bigint not null references webhook_events on delete cascade,
+  organisation_id bigint not null,
+  endpoint_id bigint not null,
+  event_id bigint not null,
   status text not null default 'pending' check (status in ('pending', 'delivered', 'failed')),
   attempts integer not null default 0,
   next_attempt_at timestamptz(3),
   last_attempt_at timestamptz(3),
   response_code integer,
   response_text text,
-  unique (endpoint_id, event_id),
+  primary key (organisation_id, endpoint_id, event_id),
+  foreign key (organisation_id, endpoint_id) references webhook_endpoints on delete cascade,
+  foreign key (organisation_id, event_id) references webhook_events on delete cascade,
   check ((status = 'pending') = (next_attempt_at is not null))
 );
 
-create index on webhook_deliveries (endpoint_id, next_attempt_at, id) where status = 'pending';
-create index on webhook_deliveries (event_id);
+create index on webhook_deliveries (organisation_id, endpoint_id, next_attempt_at, event_id) where status = 'pending';
+create index on webhook_deliveries (organisation_id, event_id);
 
 -- The verdicts that a change has had, so that each is told once.
 create table decided_verdicts (

@@ -51,7 +51,7 @@ process.on('exit', () => {
 const secrets = new Set<string>()
 keepSecrets({}, process.env.TEST_TENANTS)
 
-function keepSecrets(settings: Settings, stdout = ''): void {
+export function keepSecrets(settings: Settings, stdout = ''): void {
   const urls = [settings.DATABASE_URL ?? '', settings.REDIS_URL ?? ''].filter((url) => URL.canParse(url))
   const passwords = urls.map((url) => new URL(url).password)
   const shown = [...stdout.matchAll(/psk_\w{36}|"secret":"([^"]+)"|^secret +(\S+)/gm)]

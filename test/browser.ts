@@ -24,12 +24,20 @@ export const launchBrowser = (): Promise<Browser> =>
     ],
   })
 
-export async function openWindow(
-  browser: Browser,
-  origin: string,
-  options: BrowserContextOptions = {},
-): Promise<Watched> {
-  const context = await browser.newContext(options)
+let shared: Promise<Browser> | undefined
+
+/** The browser that all files of a worker share: tests are isolated by their windows. It ends with the worker. */
+export async function shareBrowser(): Promise<Browser> {
+  shared ??= launchBrowser()
+  const browser = await shared
+  // Bun ends the processes of a test that hangs.
+  if (browser.isConnected()) return browser
+  shared = undefined
+  return shareBrowser()
+}
+
+export async function openWindow(origin: string, options: BrowserContextOptions = {}): Promise<Watched> {
+  const context = await (await shareBrowser()).newContext(options)
   return watchPage(await context.newPage(), origin)
 }
 

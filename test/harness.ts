@@ -20,19 +20,15 @@ export async function createDatabaseWithTenant(): Promise<TestDatabase & { tenan
   return { ...(await copyTemplate('TEST_TENANT_TEMPLATE')), tenant: tenants[engine] }
 }
 
-/** A database without a schema, in the place of a migrated one. */
+/** The same for tests of the embedded engine itself, on whichever engine the others run. */
+export const createDataDir = async (): Promise<string> =>
+  (await copyEmbedded(required('TEST_TEMPLATE_DIR'))).settings.DATA_DIR as string
+
+/** A database without a schema; on the embedded engine, the data directory does not exist yet. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
-  const database = await createDatabase()
-  const { DATABASE_URL, DATA_DIR } = database.settings
-  if (DATA_DIR) await rm(DATA_DIR, { recursive: true })
-  if (DATABASE_URL) {
-    const name = new URL(DATABASE_URL).pathname.slice(1)
-    await withAdmin(required('TEST_DATABASE_URL'), async (sql) => {
-      await sql`drop database ${sql(name)}`
-      await sql`create database ${sql(name)} template template0 encoding 'UTF8'`
-    })
-  }
-  return database
+  if (engine === 'postgres') return copyPostgres('template0')
+  const folder = await createFolderOfCopy(required('TEST_TEMPLATE_DIR'))
+  return dataDirIn(folder)
 }
 
 export function redisUrl(): string {
@@ -64,15 +60,18 @@ async function copyPostgres(template: string): Promise<TestDatabase> {
 }
 
 async function copyEmbedded(template: string): Promise<TestDatabase> {
-  // Beside the template, so that the end of the run removes what a test has left.
-  const folder = await mkdtemp(join(dirname(template), 'copy-'))
-  const dataDir = join(folder, 'data')
-  await cp(template, dataDir, { recursive: true })
-  return {
-    settings: { DATA_DIR: dataDir },
-    close: () => rm(folder, { recursive: true, force: true }),
-  }
+  const folder = await createFolderOfCopy(template)
+  await cp(template, join(folder, 'data'), { recursive: true })
+  return dataDirIn(folder)
 }
+
+/** Beside the template, so that the end of the run removes what a test has left. */
+const createFolderOfCopy = (template: string): Promise<string> => mkdtemp(join(dirname(template), 'copy-'))
+
+const dataDirIn = (folder: string): TestDatabase => ({
+  settings: { DATA_DIR: join(folder, 'data') },
+  close: () => rm(folder, { recursive: true, force: true }),
+})
 
 function readEngine(): 'postgres' | 'embedded' {
   const name = required('TEST_ENGINE')

@@ -2,7 +2,11 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
-import { type Finished, PROGRAM, run, type Server, type Settings } from './binary.ts'
+import { systemClock } from '../src/clock.ts'
+import { readConfig } from '../src/config.ts'
+import { openDatabase } from '../src/db/open.ts'
+import { type Finished, keepSecrets, PROGRAM, run, type Server, type Settings } from './binary.ts'
+import { insertTenant, type Tenant } from './tenant.ts'
 
 export { createFolder, type Finished, PROGRAM, run, type Server, type Settings, startServer } from './binary.ts'
 
@@ -85,14 +89,13 @@ export async function onTerminal(args: string[], settings: Settings, typed = '',
   return shown
 }
 
-export async function createTenant({ one }: Operator, monthlyLimit = 1_000) {
-  const create = ['orgs', 'create', '--name', 'Test', '--plan', 'free']
-  const { id: org } = await one(...create, '--monthly-limit', `${monthlyLimit}`)
-  const [{ id: keyId, key }, { id: prompt }] = (await Promise.all([
-    one('keys', 'create', '--org', org),
-    one('prompts', 'create', '--org', org, '--name', 'Test'),
-  ])) as [Row, Row]
-  return { org, keyId, key, prompt } as { org: string; keyId: string; key: string; prompt: string }
+/** Beside a server or without one, and without the three processes that the commands would take. */
+export async function createTenant(settings: Settings, monthlyLimit = 1_000): Promise<Tenant> {
+  const options = { queryTimeoutMs: 30_000, maxConnections: 1, whenInUse: 'share' as const }
+  const db = await openDatabase(readConfig({}, settings), options)
+  const tenant = await insertTenant(db, systemClock, monthlyLimit).finally(db.close)
+  keepSecrets({}, tenant.key)
+  return tenant
 }
 
 /** Polls until the value is the wanted one; past the deadline the last value is compared, and shown. */

@@ -13,12 +13,14 @@ export type TcpProxy = {
   cut(how: 'end' | 'reset'): void
   /** Keeps every connection open and passes nothing on, as when the other end is gone without a word. */
   silence(): void
+  /** Whether data is held back, also of new connections, as by a server that is stopped. It is passed on later. */
+  setPaused(isPaused: boolean): void
   close(): void
 }
 
 export async function createProxy(url: string): Promise<TcpProxy> {
   let target = new URL(url)
-  let isClosing = false
+  let [isClosing, isPaused] = [false, false]
   let accepted = 0
   let sockets: Socket[] = []
 
@@ -30,7 +32,7 @@ export async function createProxy(url: string): Promise<TcpProxy> {
     host.on('error', () => guest.destroy())
     guest.on('close', () => host.destroy())
     host.on('close', () => guest.destroy())
-    guest.pipe(host).pipe(guest)
+    if (!isPaused) guest.pipe(host).pipe(guest)
     sockets.push(guest, host)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -54,6 +56,14 @@ export async function createProxy(url: string): Promise<TcpProxy> {
     silence() {
       for (const socket of sockets) socket.unpipe().pause()
       sockets = []
+    },
+    setPaused(value) {
+      isPaused = value
+      for (let index = 0; index < sockets.length; index += 2) {
+        const [guest, host] = sockets.slice(index) as [Socket, Socket]
+        if (isPaused) for (const socket of [guest, host]) socket.unpipe().pause()
+        else guest.pipe(host).pipe(guest)
+      }
     },
     close() {
       for (const socket of sockets) socket.destroy()

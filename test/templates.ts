@@ -67,7 +67,7 @@ export function urlOfDatabase(serverUrl: string, name: string): string {
 }
 
 export async function copyDatabase(serverUrl: string, template: string, name: string): Promise<void> {
-  await withAdmin(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)}`)
+  await withAdmin(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)} encoding 'UTF8'`)
 }
 
 /** One connection to the server, only ever used to create, alter and drop databases of this run. */

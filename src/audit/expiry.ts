@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import { addErased, insertAuditEntries } from './store.ts'
 
-export type Expiry = { organisationId: number; org: string; before: Date; erased: number }
+type Expiry = { organisationId: number; org: string; before: Date; erased: number }
 
 /**
  * Records expired signals within the transaction that erases them. Adds to the entry of the organisation's day if this

@@ -17,9 +17,9 @@ export function drawInterval({ value, low, high }: Estimate, reach: number): str
 
 const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** Draws a share as a bar, to an eighth of a character. A share above zero is always visible. */
-export function drawBar(share: number, cells = 20): string {
-  const length = share > 0 ? Math.max(Math.round(share * cells * 8), 1) : 0
+/** Draws a share as a bar of up to 20 characters, to an eighth of one. A share above zero is always visible. */
+export function drawBar(share: number): string {
+  const length = share > 0 ? Math.max(Math.round(share * 20 * 8), 1) : 0
   return '█'.repeat(Math.floor(length / 8)) + eighths[length % 8]
 }
 

@@ -48,7 +48,7 @@ export function findProblem({ options }: Grammar, isGiven: (name: string) => boo
 }
 
 /** The option for a place in a request: --origin for /origins/0, --branch for /branch_name. Other places stay. */
-export function nameOption({ options }: Grammar, path: string): string {
+function nameOption({ options }: Grammar, path: string): string {
   const words = path.replace(/^\//, '').replace(/[/_]/g, '-')
   const fitting = options.filter(({ name }) => new RegExp(`^${name}(s?$|s?[-.])`).test(words))
   const [longest] = fitting.toSorted((a, b) => b.name.length - a.name.length)

@@ -88,7 +88,7 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
     if (isRejectedByPooler(error) && !options.skipsPlannerSettings) {
       return openServer(url, { ...options, skipsPlannerSettings: true }, firstQuery)
     }
-    throw new Error(`The database at ${listHosts(urls, 5432)} cannot be used: ${reasonOf(error)}`)
+    throw new Error(`The database at ${listHosts(urls)} cannot be used: ${reasonOf(error)}`)
   }
 }
 

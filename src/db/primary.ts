@@ -25,15 +25,12 @@ export function createPrimary(hosts: { url: string; ssl: Tls }[]): Primary {
       }),
     ).catch((error: AggregateError) => {
       known = undefined
-      const names = hosts.map(({ url }) => listHosts([new URL(url)], 5432))
+      const names = hosts.map(({ url }) => listHosts([new URL(url)]))
       throw new NoPrimaryError(error.errors.map((reason, index) => [names[index] as string, reason]))
     })
 
   return {
-    hosts: listHosts(
-      hosts.map(({ url }) => new URL(url)),
-      5432,
-    ),
+    hosts: listHosts(hosts.map(({ url }) => new URL(url))),
     async connect() {
       const before = known
       known ??= findWritable()

@@ -1,6 +1,6 @@
 // Decides from a clone and the links of prompts what a sync has to do. Writes nothing.
 import { splitRepository } from '../lib/repository_links.ts'
-import { requireText } from '../lib/texts.ts'
+import { requireName } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { isFlattenedMerge, listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
 import { type Commit, readCommits, readTitles } from './commits.ts'
@@ -158,7 +158,7 @@ function listNew({ name, branch, tree }: Repository, glob: string, known: { path
     else if (path !== undefined) {
       created.push({
         id: null,
-        name: requireText('name', nameOfPath(glob, path)),
+        name: requireName(nameOfPath(glob, path)),
         path,
         movedFrom: null,
         missing: null,
@@ -173,7 +173,7 @@ function findNameProblem(repository: string, glob: string, path: string | undefi
   if (path === undefined) return 'has a name that is not UTF-8'
   try {
     parsePromptFile({ repository, path })
-    requireText('name', nameOfPath(glob, path))
+    requireName(nameOfPath(glob, path))
     return null
   } catch {
     return 'has a name that no prompt can have'

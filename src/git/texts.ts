@@ -3,10 +3,10 @@ import { isStorableText } from '../history/texts.ts'
 import type { Git } from './program.ts'
 
 /** A file at a commit. The path is text. */
-export type FileVersion = { commitSha: string; path: string }
+type FileVersion = { commitSha: string; path: string }
 
 /** The text of a file; or why it has none, which is null for a file that is not there. */
-export type FileText = { text: string } | { problem: string | null }
+type FileText = { text: string } | { problem: string | null }
 
 /** Reads the texts of files in the order given, one after the other: together they may be larger than the memory. */
 export async function* readTexts(git: Git, files: (FileVersion | null)[]): AsyncGenerator<FileText> {

@@ -33,7 +33,7 @@ export async function updateLastDelivery(sql: Sql, organisationId: number, last:
     where organisation_id = ${organisationId} and coalesce(last_delivery_at, '-infinity') <= ${last.at}`
 }
 
-export type WebhookState = { createdAt: Date } & Partial<LastDelivery>
+type WebhookState = { createdAt: Date } & Partial<LastDelivery>
 
 export async function selectWebhookState(sql: Sql, organisationId: number): Promise<WebhookState | undefined> {
   const [row] = await sql<WebhookState>`

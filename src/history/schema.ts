@@ -37,7 +37,7 @@ export const HistoryEntry = Type.Object(
 
 export type HistoryEntry = Static<typeof HistoryEntry>
 
-export const exampleEntry = {
+const exampleEntry = {
   action: 'pr_merged',
   user: { name: 'Ada Example', email: 'ada@example.com' },
   commit_sha: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',

@@ -85,7 +85,7 @@ export async function selectPage(
 }
 
 /** Of one branch, unless it is null. */
-export type EntryFilter = { actions: string[]; branch: string | null; onlyChanges: boolean }
+type EntryFilter = { actions: string[]; branch: string | null; onlyChanges: boolean }
 
 /**
  * Selects a page of the entries that match. Counts all of them. With an `or` in one select, the plan that serves every value

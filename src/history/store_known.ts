@@ -118,8 +118,8 @@ export const selectRemoved = (sql: Sql, organisationId: number, entries: EntryId
     ) r`
 
 /**
- * Those of the entries, not older than `since`, that are the newest change of their prompt. After `overtakenSince`, the
- * newest of these entries is enough.
+ * Those of the entries, not older than `since`, that are the newest change of a prompt that is not archived. After
+ * `overtakenSince`, the newest of these entries is enough.
  */
 export async function selectLiveChanges(
   sql: Sql,
@@ -134,7 +134,8 @@ export async function selectLiveChanges(
       h.created_at, p.public_id as "promptId", p.name as "promptName"
     from history_entries h
     join prompts p on p.organisation_id = h.organisation_id and p.id = h.prompt_id
-    where h.organisation_id = ${organisationId} and h.id = any (${`{${ids}}`}::text::bigint[]) and h.is_change and h.created_at >= ${since}
+    where h.organisation_id = ${organisationId} and h.id = any (${`{${ids}}`}::text::bigint[]) and h.is_change
+      and h.created_at >= ${since} and not p.archived
       and not exists (
         select from history_changes later
         where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id

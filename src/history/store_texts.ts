@@ -42,7 +42,7 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
   return missing.map(({ hash }) => hash)
 }
 
-export type EntryWithText = EntryRow & { text: string | null }
+type EntryWithText = EntryRow & { text: string | null }
 
 export async function selectEntryWithText(
   sql: Sql,

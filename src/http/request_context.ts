@@ -91,7 +91,7 @@ const noAnswer = () => new DeadlineError()
 const ignore = () => {}
 const nowhere = () => 'nowhere'
 
-export function parseTraceId(traceparent: string | null): string | undefined {
+function parseTraceId(traceparent: string | null): string | undefined {
   if (traceparent === null) return undefined
   const [, version, traceId, parentId, more] = wellFormedTrace.exec(traceparent) ?? []
   if (!traceId || version === 'ff' || (version === '00' && more)) return undefined

@@ -1,10 +1,10 @@
 import { designEffectOf } from './dispersion.ts'
 import { forecast, type Growth } from './forecast.ts'
-import { differenceOf } from './interval.ts'
+import { differenceOf, isRuledOut, observedDifference } from './interval.ts'
 import { addCounts, type Counts, divideCounts, type Estimate, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 
-export type Comparison = {
+type Comparison = {
   /** The head's rate less the base's; null while a side has no signals. */
   difference: Estimate | null
   verdict: NonNullable<Impact['verdict']>
@@ -17,6 +17,15 @@ export function compareWindows(before: Counts[], after: Counts[], margin: number
   const { designEffect, base, head } = effectiveCounts(before, after)
   const signals = totalOf(addCounts(after))
   return { designEffect, ...compare(base, head, margin, { of: 'head', signals }) }
+}
+
+/** Whether the verdict can be other than `undecided`. Takes a fraction of the time that the interval takes. */
+export function canBeDecided(before: Counts[], after: Counts[], margin: number): boolean {
+  const { base, head } = effectiveCounts(before, after)
+  if (totalOf(base) === 0 || totalOf(head) === 0) return false
+  const isWithin = Math.abs(observedDifference(base, head)) <= margin
+  const excludes = (difference: number) => isRuledOut(base, head, difference)
+  return excludes(0) || (isWithin && excludes(-margin) && excludes(margin))
 }
 
 /** Divides all counts by the design effect: signals of a day, and of days in a row, are not independent. */

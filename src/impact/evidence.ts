@@ -1,4 +1,3 @@
-import { logBeta } from './gamma.ts'
 import { type Counts, totalOf } from './rate.ts'
 
 /**
@@ -50,9 +49,27 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
   return rate
 }
 
-/** The first derivative of the log likelihood, and the second one with its sign changed. A count of 0 adds nothing, even at its limit. */
+/** The derivative of the log likelihood. A count of 0 adds nothing, even at the rates 0 and 1. */
 const slopeAt = ({ positive, negative }: Counts, rate: number): number =>
   (positive && positive / rate) - (negative && negative / (1 - rate))
 
+/** Its second derivative, with the sign changed. */
 const curvatureAt = ({ positive, negative }: Counts, rate: number): number =>
   (positive && positive / (rate * rate)) + (negative && negative / ((1 - rate) * (1 - rate)))
+
+const halfLogOfTwoPi = 0.5 * Math.log(2 * Math.PI)
+
+/** ln Γ(x) for x > 0, by Stirling's series, which is exact from 10 on. Γ(x + 1) = x Γ(x) moves smaller arguments there. */
+export function logGamma(x: number): number {
+  let product = 1
+  let at = x
+  for (; at < 10; at += 1) product *= at
+  const inverse = 1 / at
+  const square = inverse * inverse
+  const series =
+    inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1_260 - square * (1 / 1_680 - square * (1 / 1_188)))))
+  return (at - 0.5) * Math.log(at) - at + halfLogOfTwoPi + series - Math.log(product)
+}
+
+/** ln B(a, b), where B(a, b) = Γ(a) Γ(b) / Γ(a + b). */
+export const logBeta = (a: number, b: number): number => logGamma(a) + logGamma(b) - logGamma(a + b)

@@ -39,6 +39,11 @@ export const excessOfPair = (base: Counts, head: Counts, difference: number): nu
 export const excessOfSides = (base: Counts, head: Counts, difference: number, end: End): number =>
   end * (difference - endOfSides(base, head, end))
 
+/** Whether one of the sequences rules a difference out. */
+export const isRuledOut = (base: Counts, head: Counts, difference: number): boolean =>
+  excessOfPair(base, head, difference) >= 0 ||
+  excessOfSides(base, head, difference, difference < observedDifference(base, head) ? -1 : 1) >= 0
+
 const endOfPair = (base: Counts, head: Counts, observed: number, end: End): number =>
   findEnd(observed, end, (difference) => excessOfPair(base, head, difference) >= 0)
 
@@ -52,12 +57,12 @@ function endOfSide(counts: Counts, end: End): number {
 }
 
 /** Finds where values begin to be ruled out from `within` towards `limit`; the limit if none is. */
-function findEnd(within: number, limit: number, isRuledOut: (value: number) => boolean): number {
-  if (!isRuledOut(limit)) return limit
+function findEnd(within: number, limit: number, isBeyond: (value: number) => boolean): number {
+  if (!isBeyond(limit)) return limit
   let [inner, outer] = [within, limit]
   while (Math.abs(outer - inner) > 1e-9) {
     const middle = (inner + outer) / 2
-    if (isRuledOut(middle)) outer = middle
+    if (isBeyond(middle)) outer = middle
     else inner = middle
   }
   return outer

@@ -6,7 +6,7 @@ import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { attribute, boundsOf, type ChangeCounts, daysOf } from './attribute.ts'
 import { splitBounds } from './bounds.ts'
-import { compareWindows } from './compare.ts'
+import { canBeDecided, compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
@@ -39,31 +39,59 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
 }
 
 /**
- * Compares the live change of each prompt, and the newest that went live from `since` on, at most `limit` of each, with the
- * changes before them. For a transaction with one snapshot.
+ * The decided ones of the live change of each prompt and the newest that went live from `since` on, at most `limit` of each,
+ * compared with the changes before them. For a transaction with one snapshot.
  */
-export async function readRecentImpacts(
+export async function readDecidedImpacts(
   sql: Sql,
   organisationId: number,
   promptIds: number[],
   since: Date,
   limit: number,
-): Promise<Map<number, Impact[]>> {
-  const changes = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
-  const read = async ([id, own]: [number, { id: number }[]]): Promise<[number, Impact[]]> => {
-    const ids = own.map((change) => change.id)
-    return [id, await readImpacts(sql, { id, organisationId }, ids, defaultMargin)]
+): Promise<{ promptId: number; impact: DecidedImpact }[]> {
+  const recent = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
+  const watched = new Set(recent.map(({ id }) => id))
+  const { changes, commits } = await readChanges(sql, organisationId, promptIds, [...watched])
+  const read = async ([promptId, own]: [number, Change[]]) => {
+    const compared = own.filter(({ id, before_id }) => watched.has(id) && before_id !== null)
+    if (compared.length === 0) return []
+    const counts = await countSignals(sql, { id: promptId, organisationId }, own, commits.get(promptId) ?? [])
+    return compared.flatMap((change) => {
+      const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
+      // Most are undecided, which takes far less time to find out than the interval.
+      if (!before || !after || !canBeDecided(daysOf(before), daysOf(after), defaultMargin)) return []
+      const impact = describeChange(change, after, before, defaultMargin)
+      return isDecided(impact) ? { promptId, impact } : []
+    })
   }
-  return new Map(await Promise.all([...Map.groupBy(changes, ({ promptId }) => promptId)].map(read)))
+  return (await Promise.all([...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].map(read))).flat()
+}
+
+export type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
+
+const isDecided = (impact: Impact): impact is DecidedImpact => impact.verdict !== null && impact.verdict !== 'undecided'
+
+/** These changes of prompts and the ones before them, and the commits of all changes of each prompt. */
+async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
+  const [changes, rows] = await Promise.all([
+    selectChanges(sql, organisationId, ids),
+    selectChangeCommits(sql, organisationId, promptIds),
+  ])
+  const commits = new Map(rows.map((row) => [row.prompt_id, row.commits]))
+  return { changes: changes.filter((change) => promptIds.includes(change.prompt_id)), commits }
+}
+
+async function countSignals(sql: Sql, prompt: OwnedPrompt, changes: Change[], all: string[]) {
+  const commits = { all, short: all.filter(canBeginHash), shown: changes.map(({ commit_key }) => commit_key) }
+  const signals = await selectSignalCounts(sql, prompt, splitBounds(boundsOf(changes)), commits)
+  return attribute(changes, all, signals)
 }
 
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
 export async function readCounts(sql: Sql, prompt: OwnedPrompt, ids: number[]) {
-  const [changes, all] = await Promise.all([selectChanges(sql, prompt, ids), selectChangeCommits(sql, prompt)])
+  const { changes, commits } = await readChanges(sql, prompt.organisationId, [prompt.id], ids)
   if (changes.length === 0) return { changes, counts: new Map<number, ChangeCounts>() }
-  const commits = { all, short: all.filter(canBeginHash), shown: changes.map(({ commit_key }) => commit_key) }
-  const signals = await selectSignalCounts(sql, prompt, splitBounds(boundsOf(changes)), commits)
-  return { changes, counts: attribute(changes, all, signals) }
+  return { changes, counts: await countSignals(sql, prompt, changes, commits.get(prompt.id) ?? []) }
 }
 
 /** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */

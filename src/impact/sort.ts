@@ -15,7 +15,7 @@ import type { Sort } from './schema_params.ts'
 import { selectLiveChanges } from './store.ts'
 
 /** The signals from one midnight, UTC, to another count. */
-export type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
+type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
 
 /** The sort key of a prompt, lowest first. */
 type Value = string | number

@@ -1,10 +1,9 @@
 import type { Sql } from '../db/client.ts'
 import type { showTitledEntry } from '../history/read.ts'
-import type { OwnedPrompt } from '../prompts/find.ts'
 import type { ChangeWindow } from './attribute.ts'
 
 /** A history entry that went live, and its window. */
-export type Change = Parameters<typeof showTitledEntry>[0] & ChangeWindow
+export type Change = Parameters<typeof showTitledEntry>[0] & ChangeWindow & { prompt_id: number }
 
 /** The live change of each of these prompts. */
 export const selectLiveChanges = (sql: Sql, organisationId: number, promptIds: number[]) =>
@@ -48,8 +47,8 @@ export const selectRecentChanges = (
       )
     ) h`
 
-/** Those of these entries that are changes of the prompt, and the changes before them. */
-export const selectChanges = (sql: Sql, { id, organisationId }: OwnedPrompt, ids: number[]): Promise<Change[]> =>
+/** Those of these entries that are changes, of any prompt of the organisation, and the changes before them. */
+export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): Promise<Change[]> =>
   sql<Change>`
     with given as (
       select
@@ -62,11 +61,11 @@ export const selectChanges = (sql: Sql, { id, organisationId }: OwnedPrompt, ids
           limit 1
         ) as before_id
       from history_changes h
-      where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.organisation_id = ${organisationId} and h.prompt_id = ${id}
+      where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.organisation_id = ${organisationId}
     )
     select
-      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
-      h.title, w.before_id,
+      h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
+      h.created_at, h.title, w.before_id,
       (
         select later.created_at
         from history_changes later
@@ -95,11 +94,12 @@ export const selectChanges = (sql: Sql, { id, organisationId }: OwnedPrompt, ids
       union all
       select before_id, null from given where before_id not in (select id from given)
     ) w
-    join history_changes h on h.id = w.id`
+    join history_changes h on h.organisation_id = ${organisationId} and h.id = w.id`
 
-/** The commits of all changes of a prompt, in lower case. */
-export async function selectChangeCommits(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<string[]> {
-  const rows = await sql<{ commit_key: string }>`
-    select distinct commit_key from history_changes where organisation_id = ${organisationId} and prompt_id = ${id}`
-  return rows.map(({ commit_key }) => commit_key)
-}
+/** The commits of all changes of these prompts, in lower case. */
+export const selectChangeCommits = (sql: Sql, organisationId: number, promptIds: number[]) =>
+  sql<{ prompt_id: number; commits: string[] }>`
+    select prompt_id, json_agg(distinct commit_key) as commits
+    from history_changes
+    where organisation_id = ${organisationId} and prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
+    group by prompt_id`

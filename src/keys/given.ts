@@ -9,7 +9,7 @@ import { ApiKeyChange, NewApiKey, presets } from './schema.ts'
 import type { KeyValues } from './store.ts'
 
 const validateNew = createValidator(NewApiKey, 'The key')
-export const validateKeyChange = createChangeValidator(ApiKeyChange, 'The change')
+export const validateKeyChange = createChangeValidator(ApiKeyChange)
 
 type ParsedKey = ReturnType<typeof toKeyChange>
 

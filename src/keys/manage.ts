@@ -4,7 +4,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
-import { requireText } from '../lib/texts.ts'
+import { requireName } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
@@ -48,7 +48,7 @@ export async function createKeyInTransaction(
   requireGrantable(actor, scopes)
   requireFuture(expiresAt, clock)
   requireLifeWithin(actor, expiresAt)
-  const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
+  const values = { name: requireName(name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
   await requireRestrictions(sql, organisationId, values)
   const key = await insertNewKey(sql, clock, owner, values)
   await recordAudit(sql, clock, actor, { organisationId, action: 'key.created', subject: key.id, details: values })
@@ -89,7 +89,7 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     // Extending a key's life or changing its restrictions grants its scopes again, so the actor must hold them.
     if (given.scopes || changesRestrictions || isExtended) requireGrantable(actor, scopes)
     if (isExtended || scopes.some((scope) => !key.scopes.includes(scope))) requireLifeWithin(actor, expiresAt)
-    const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
+    const values = { name: requireName(name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
     if (key.isCountedWith && !origins) {

@@ -4,7 +4,7 @@ import { defaultPageSize, defineParams, invalidQuery, limitParam, maxPageSize, p
 import { storableOrUndefined } from './times.ts'
 
 /** The last row of a page: by its id; in a list ordered by time, by its time too; in a sorted list, by its sort value. */
-export type CursorPosition = { id: number; at: Date | null; value?: string }
+type CursorPosition = { id: number; at: Date | null; value?: string }
 
 export type PageRequest = { limit: number; cursor: string | null }
 export type CursorPage<Row> = { data: Row[]; limit: number; nextCursor: string | null }

@@ -5,6 +5,6 @@ export function splitHosts(text: string): URL[] {
   return urls.every((url) => URL.canParse(url)) ? urls.map((url) => new URL(url)) : []
 }
 
-/** The hosts of these URLs, with a port each, for a message. */
-export const listHosts = (urls: URL[], defaultPort: number): string =>
-  urls.map(({ hostname, port }) => `${hostname}:${port || defaultPort}`).join(', ')
+/** The hosts of these URLs of Postgres, with a port each, for a message. */
+export const listHosts = (urls: URL[]): string =>
+  urls.map(({ hostname, port }) => `${hostname}:${port || 5432}`).join(', ')

@@ -1,7 +1,7 @@
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { defaultPageSize, limitParam, pageParam } from './params.ts'
 
-export type NumberedPage = { page: number; limit: number }
+type NumberedPage = { page: number; limit: number }
 
 export const numberedPageParams = { page: pageParam, limit: limitParam }
 

@@ -69,7 +69,7 @@ export function pullRequestUrl(url: string, kind: HostKind, number: number): str
 const hash = /^[0-9a-f]{7,64}$/i
 
 /** Addresses of commits and comparisons, which are null for what is not a hash. */
-export type RepositoryLinks = {
+type RepositoryLinks = {
   commit(sha: string): string | null
   compare(baseSha: string, headSha: string): string | null
 }

@@ -14,9 +14,9 @@ export function parseText(text: string): string | undefined {
   return trimmed !== '' && trimmed.length <= maxTextLength && isPlain(trimmed) ? trimmed : undefined
 }
 
-export function requireText(what: string, text: string): string {
-  const parsed = parseText(text)
+export function requireName(name: string): string {
+  const parsed = parseText(name)
   if (parsed !== undefined) return parsed
   const message = `must have 1 to ${maxTextLength} characters, none of them a control character`
-  throw invalid(`The ${what} is not valid.`, [{ path: `/${what}`, message }])
+  throw invalid('The name is not valid.', [{ path: '/name', message }])
 }

@@ -19,15 +19,17 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
 }
 
 /** For a change, which must give something. Returns only what the schema knows. */
-export function createChangeValidator<S extends TObject>(schema: S, what: string): (value: unknown) => Static<S> {
-  const validate = createValidator(schema, what)
+export function createChangeValidator<S extends TObject>(schema: S): (value: unknown) => Static<S> {
+  const validate = createValidator(schema, 'The change')
   const names = Object.keys(schema.properties)
   return (value) => {
     const given = Object.entries(validate(value) as object).filter(
       ([name, change]) => names.includes(name) && change !== undefined,
     )
     if (given.length === 0) {
-      throw invalid(`${what} is not valid.`, [{ path: '', message: `must give at least one of ${names.join(', ')}` }])
+      throw invalid('The change is not valid.', [
+        { path: '', message: `must give at least one of ${names.join(', ')}` },
+      ])
     }
     return Object.fromEntries(given) as Static<S>
   }

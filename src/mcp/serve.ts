@@ -66,7 +66,7 @@ async function callTool(tool: Tool, given: Record<string, unknown>, callRoute: C
 }
 
 /** The page that begins with the same item and is short enough, if its items are alike. Its size divides the larger one. */
-export function smallerPage({ pagination }: Answer, length: number): { limit: number; page?: number } | undefined {
+function smallerPage({ pagination }: Answer, length: number): { limit: number; page?: number } | undefined {
   if (!pagination || pagination.per_page === 1) return undefined
   const { per_page, current_page } = pagination
   let limit = Math.max(Math.floor((per_page * maxLength) / length / 1.2), 1)

@@ -5,7 +5,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { monthOf } from '../lib/months.ts'
-import { requireText } from '../lib/texts.ts'
+import { requireName } from '../lib/texts.ts'
 import {
   findOrganisationId,
   findPlanLimit,
@@ -31,7 +31,7 @@ type Organisation = OrganisationRow & { resets_at: string }
 export async function createOrganisation(db: Db, clock: Clock, given: NewOrganisation) {
   const planLimit = await requirePlan(db, given.plan)
   const id = `org_${randomBase62(16)}`
-  const name = requireText('name', given.name)
+  const name = requireName(given.name)
   await insertOrganisation(db.sql, { ...given, id, name, createdAt: clock.now() })
   return { id, name, plan: given.plan, monthly_limit: given.monthlyLimit ?? planLimit }
 }

@@ -5,7 +5,7 @@ import { classifyError } from '../db/errors.ts'
 import { invalid, notFound } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readAllPages, readPage } from '../lib/cursor_page.ts'
-import { requireText } from '../lib/texts.ts'
+import { requireName } from '../lib/texts.ts'
 import { createValidator } from '../lib/validate.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
@@ -56,7 +56,7 @@ export async function createPromptInTransaction(
       { path: '/id', message: 'must be pmt_ and 1 to 64 letters, digits, "_" or "-"' },
     ])
   }
-  const name = requireText('name', given.name)
+  const name = requireName(given.name)
   const file = given.file ? parsePromptFile(given.file) : null
   const liveBranch = given.liveBranch ? requireBranch(given.liveBranch) : null
   const createdAt = clock.now()
@@ -128,7 +128,7 @@ type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
 export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
   const { organisationId } = prompt
-  const name = given.name === undefined ? {} : { name: requireText('name', given.name) }
+  const name = given.name === undefined ? {} : { name: requireName(given.name) }
   const file = given.file && parsePromptFile(given.file)
   const archived = given.archived === undefined ? {} : { archived: given.archived }
   const branch = given.liveBranch && requireBranch(given.liveBranch)

@@ -72,7 +72,7 @@ const operations = describeOperations('Prompts', {
 })
 
 const validateNew = createValidator(NewPrompt, 'The prompt')
-const validateChange = createChangeValidator(PromptChange, 'The change')
+const validateChange = createChangeValidator(PromptChange)
 
 export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })

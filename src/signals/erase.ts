@@ -7,7 +7,7 @@ import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
-import { claimRetention, deleteSignals, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { claimRetention, deleteSignals, eraseBefore, eraseSignal, flush } from './store_deletes.ts'
 import { lockSignals } from './store_import.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
@@ -84,6 +84,7 @@ async function eraseInSteps(
     onProgress(total)
     return found
   })
+  await flush(db.sql)
   return total
 }
 

@@ -10,7 +10,7 @@ import { writeSignals } from './store.ts'
 import { countStored, insertPastSignals, lockSignals, selectIdentities } from './store_import.ts'
 
 /** The numbers of new signals, of known ones, and of those that the limit of the current month refused. */
-export type ImportCounts = { recorded: number; known: number; refused: number }
+type ImportCounts = { recorded: number; known: number; refused: number }
 
 /** The embedded engine does nothing else during a write, so each write is short. */
 export const signalsPerWrite = 500

@@ -10,7 +10,7 @@ export async function eraseSignal(sql: Sql, prompt: OwnedPrompt, signalId: numbe
 
 /**
  * Erases up to `limit` of a prompt's signals older than `before`, the oldest first. `erased` is less than `found` when
- * another transaction was erasing some of them.
+ * another transaction was erasing some of them. The transaction does not wait for the disk: see flush.
  */
 export async function eraseBefore(sql: Sql, { id, organisationId }: OwnedPrompt, before: Date, limit: number) {
   const [row] = await sql<{ found: number; erased: number }>`
@@ -24,9 +24,13 @@ export async function eraseBefore(sql: Sql, { id, organisationId }: OwnedPrompt,
         order by s.created_at, s.id
         limit ${limit}
       ) as ids
-    ) old`
+    ) old
+    where set_config('synchronous_commit', 'off', true) is not null`
   return row ?? { found: 0, erased: 0 }
 }
+
+/** Waits until all that was committed before is durable: the log is sequential. */
+export const flush = (sql: Sql) => sql`select pg_logical_emit_message(true, 'prompt-signals', '')`
 
 /** Whether this transaction is the only one on all replicas that applies retentions. */
 export async function claimRetention(sql: Sql): Promise<boolean> {

@@ -31,7 +31,6 @@ type Options = {
   isStopping(): boolean
   /** Called when deliveries cannot be read or written. */
   onFailure(error: unknown): void
-  random?: () => number
 }
 
 const lookEveryMs = 500
@@ -44,8 +43,7 @@ const stopMs = 1_000
 const slackPauseMs = 1_000
 
 /** Delivers events, beside other replicas. No connection is held during an attempt. */
-export function startDeliveries(options: Options) {
-  const { db, clock, sendOnce, observer, isStopping, onFailure, random = Math.random } = options
+export function startDeliveries({ db, clock, sendOnce, observer, isStopping, onFailure }: Options) {
   const inFlight = new Map<Claim, Promise<void>>()
   const aborting = new AbortController()
   let isStopped = false
@@ -56,8 +54,7 @@ export function startDeliveries(options: Options) {
     if (!excluded || isStopped || isStopping()) return
     const due = await selectDue(db.sql, excluded)
     const chosen = choosePlaces(due, [...inFlight.keys()])
-    const ids = chosen.map(({ endpointId }) => endpointId)
-    if (ids.length > 0) for (const claim of await claimDeliveries(db.sql, ids, claimMs)) start(claim)
+    if (chosen.length > 0) for (const claim of await claimDeliveries(db.sql, chosen, claimMs)) start(claim)
   }
 
   const look = (): Promise<void> => {
@@ -79,7 +76,7 @@ export function startDeliveries(options: Options) {
     const { receiver, claimedAt } = claim
     const reply = await sendOnce(receiver, claim.event, claimedAt, aborting.signal).catch(() => undefined)
     if (!reply) return releaseEndpoint(db.sql, claim)
-    const outcome = decideOutcome(reply, claim, claimedAt, random())
+    const outcome = decideOutcome(reply, claim, claimedAt, Math.random())
     const pauseMs = receiver.kind === 'slack' ? slackPauseMs : 0
     const attempt = { claim, reply, outcome, pauseMs }
     const { disabledReason: reason } = outcome

@@ -14,9 +14,9 @@ export async function listDeliveries(
   request: PageRequest,
   viewer: Pick<Actor, 'organisationId'>,
 ) {
-  const { rowId } = await requireEndpoint(db.sql, endpointId, viewer)
-  return readPage<DeliveryRow>(`deliveries ${rowId}`, request, (beforeId, limit) =>
-    selectDeliveries(db.sql, rowId, beforeId, limit),
+  const endpoint = await requireEndpoint(db.sql, endpointId, viewer)
+  return readPage<DeliveryRow>(`deliveries ${endpoint.rowId}`, request, (beforeId, limit) =>
+    selectDeliveries(db.sql, endpoint, beforeId, limit),
   )
 }
 
@@ -29,14 +29,15 @@ export const redeliver = (
   actor = operator,
 ): Promise<DeliveryRow> =>
   db.transaction(async (sql) => {
-    const { rowId, organisationId, disabled_at } = await requireEndpoint(sql, endpointId, actor, lockEndpoint)
-    if (disabled_at) {
+    const endpoint = await requireEndpoint(sql, endpointId, actor, lockEndpoint)
+    if (endpoint.disabled_at) {
       const message = 'must be enabled'
       throw invalid('The endpoint is disabled. Enable it first.', [{ path: 'endpoint_id', message }])
     }
-    const delivery = isEventId(eventId) ? await restartDelivery(sql, rowId, eventId) : undefined
+    const delivery = isEventId(eventId) ? await restartDelivery(sql, endpoint, eventId) : undefined
     if (!delivery) throw new ServiceError('not_found', `There is no delivery ${eventId} of this endpoint.`)
     const details = { event: eventId }
+    const { organisationId } = endpoint
     const event = { organisationId, action: 'endpoint.redelivered', subject: endpointId, details } as const
     await recordAudit(sql, clock, actor, event)
     return delivery

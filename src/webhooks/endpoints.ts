@@ -32,7 +32,7 @@ export type EndpointWithSecret = EndpointRow & { secret: string }
 type Viewer = Pick<Actor, 'organisationId'>
 
 export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
-export const validateEndpointChange = createChangeValidator(EndpointChange, 'The change')
+export const validateEndpointChange = createChangeValidator(EndpointChange)
 const validateRotation = createValidator(EndpointRotation, 'The rotation')
 
 /** How long the old secret signs too, in milliseconds. */

@@ -15,10 +15,10 @@ export async function pingEndpoint(
   endpointId: string,
   viewer: Pick<Actor, 'organisationId'>,
 ) {
-  const { rowId } = await requireEndpoint(db.sql, endpointId, viewer)
+  const endpoint = await requireEndpoint(db.sql, endpointId, viewer)
   const now = clock.now()
   const id = createEventId()
   const event = { id, type: 'ping', timestamp: now, data: {} } as const
-  const reply = await sendOnce(await selectReceiver(db.sql, rowId), event, now)
+  const reply = await sendOnce(await selectReceiver(db.sql, endpoint), event, now)
   return { id, delivered: isDelivered(reply), response_code: reply.code, response_text: reply.text }
 }

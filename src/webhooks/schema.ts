@@ -10,7 +10,6 @@ export type EndpointKind = (typeof endpointKinds)[number]
 
 /** Why an endpoint is disabled: by a change, by a 410, after days of failures only, or because a backup was restored. */
 export const disabledReasons = ['requested', 'gone', 'failing', 'restored'] as const
-export type DisabledReason = (typeof disabledReasons)[number]
 
 const time = Type.String({ format: 'date-time' })
 

@@ -12,6 +12,9 @@ export type EndpointValues = Pick<
 export type StoredEndpoint = EndpointValues &
   Pick<EndpointRow, 'id' | 'old_secret_ends_at' | 'created_at'> & { rowId: number; organisationId: number }
 
+/** An endpoint by its row id. */
+type EndpointRef = Pick<StoredEndpoint, 'rowId' | 'organisationId'>
+
 /** Serialises the creation of an organisation's endpoints, so that their number is exact. */
 export async function lockEndpoints(sql: Sql, organisationId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtext('webhook endpoints'), hashtext(${String(organisationId)}))`
@@ -61,13 +64,13 @@ export async function findEndpoint(sql: Sql, id: string): Promise<StoredEndpoint
 }
 
 /** Where to send to, with the secrets that sign now. */
-export async function selectReceiver(sql: Sql, rowId: number): Promise<Receiver> {
+export async function selectReceiver(sql: Sql, { rowId, organisationId }: EndpointRef): Promise<Receiver> {
   const [row] = await sql<Receiver>`
     select
       kind, url,
       to_json(array_remove(array[secret, case when old_secret_until > now() then old_secret end], null)) as secrets
     from webhook_endpoints
-    where id = ${rowId}`
+    where organisation_id = ${organisationId} and id = ${rowId}`
   return row as Receiver
 }
 
@@ -101,24 +104,30 @@ export async function deleteEndpoint(sql: Sql, id: string): Promise<void> {
   await sql`delete from webhook_endpoints where public_id = ${id}`
 }
 
-export const selectDeliveries = (sql: Sql, endpointRowId: number, beforeEvent: number, limit: number) =>
+export const selectDeliveries = (
+  sql: Sql,
+  { rowId, organisationId }: EndpointRef,
+  beforeEvent: number,
+  limit: number,
+) =>
   sql<DeliveryRow & { rowId: number }>`
     select
       d.event_id as "rowId", v.public_id as id, v.type, v.created_at, d.status, d.attempts, d.last_attempt_at,
       d.next_attempt_at, d.response_code, d.response_text
     from webhook_deliveries d
-    join webhook_events v on v.id = d.event_id
-    where d.endpoint_id = ${endpointRowId} and d.event_id < ${beforeEvent}
+    join webhook_events v on v.organisation_id = d.organisation_id and v.id = d.event_id
+    where d.organisation_id = ${organisationId} and d.endpoint_id = ${rowId} and d.event_id < ${beforeEvent}
     order by d.event_id desc
     limit ${limit}`
 
 /** Makes a delivery due, with the attempts of a new one. Its last response stays until the next. */
-export async function restartDelivery(sql: Sql, endpointRowId: number, event: string) {
+export async function restartDelivery(sql: Sql, { rowId, organisationId }: EndpointRef, event: string) {
   const [row] = await sql<DeliveryRow>`
     update webhook_deliveries d
     set status = 'pending', attempts = 0, next_attempt_at = now()
     from webhook_events v
-    where v.id = d.event_id and d.endpoint_id = ${endpointRowId} and v.public_id = ${event}
+    where d.organisation_id = ${organisationId} and d.endpoint_id = ${rowId}
+      and v.organisation_id = d.organisation_id and v.id = d.event_id and v.public_id = ${event}
     returning
       v.public_id as id, v.type, v.created_at, d.status, d.attempts, d.last_attempt_at, d.next_attempt_at,
       d.response_code, d.response_text`

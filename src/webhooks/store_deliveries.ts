@@ -7,7 +7,7 @@ import type { Place } from './share.ts'
 
 /** A delivery that is due, and its endpoint, claimed until then by this replica. Times are the database's. */
 export type Claim = Place & {
-  deliveryId: number
+  eventRowId: number
   attempts: number
   event: WebhookEvent
   receiver: Receiver
@@ -18,6 +18,9 @@ export type Claim = Place & {
   claimedAt: Date
   claimedUntil: Date
 }
+
+/** An endpoint by its row id. */
+type EndpointRef = Pick<Claim, 'organisationId' | 'endpointId'>
 
 type ClaimRow = Omit<Claim, 'event'> & { event: Omit<WebhookEvent, 'timestamp'> & { timestamp: string } }
 
@@ -31,27 +34,34 @@ const maxDue = 1_000
 export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing: boolean }) =>
   sql<Place & { endpointId: number }>`
     with recursive pending as (
-      (select d.endpoint_id from webhook_deliveries d where d.status = 'pending' order by d.endpoint_id limit 1)
-      union all
-      select (
-        select d.endpoint_id
+      (
+        select d.organisation_id, d.endpoint_id
         from webhook_deliveries d
-        where d.status = 'pending' and d.endpoint_id > p.endpoint_id
-        order by d.endpoint_id
+        where d.status = 'pending'
+        order by d.organisation_id, d.endpoint_id
         limit 1
       )
+      union all
+      select next.organisation_id, next.endpoint_id
       from pending p
-      where p.endpoint_id is not null
+      cross join lateral (
+        select d.organisation_id, d.endpoint_id
+        from webhook_deliveries d
+        where d.status = 'pending' and (d.organisation_id, d.endpoint_id) > (p.organisation_id, p.endpoint_id)
+        order by d.organisation_id, d.endpoint_id
+        limit 1
+      ) next
     )
     select e.id as "endpointId", e.organisation_id as "organisationId", e.failing_since is not null as "isFailing"
     from pending p
-    join webhook_endpoints e on e.id = p.endpoint_id
+    join webhook_endpoints e on e.organisation_id = p.organisation_id and e.id = p.endpoint_id
     where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= now())
       and not (e.failing_since is not null and ${excluded.failing}::boolean)
       and e.organisation_id <> all (${excluded.organisations.map(String)}::text[]::bigint[])
       and exists (
         select from webhook_deliveries d
-        where d.endpoint_id = e.id and d.status = 'pending' and d.next_attempt_at <= now()
+        where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.status = 'pending'
+          and d.next_attempt_at <= now()
       )
     order by e.failing_since is not null, e.claimed_until nulls first
     limit ${maxDue}`
@@ -60,30 +70,34 @@ export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing
  * Claims those of these endpoints that still are free, and returns the delivery of each that is due longest. One delivery per
  * endpoint is in flight, on all replicas together, so that one that hangs delays only its own.
  */
-export async function claimDeliveries(sql: Sql, endpointIds: number[], claimMs: number): Promise<Claim[]> {
+export async function claimDeliveries(sql: Sql, endpoints: EndpointRef[], claimMs: number): Promise<Claim[]> {
   const rows = await sql<ClaimRow>`
     with due as materialized (
-      select e.id, d.id as delivery_id
-      from webhook_endpoints e
+      select e.organisation_id, e.id, d.event_id
+      from unnest(
+        ${endpoints.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
+        ${endpoints.map(({ endpointId }) => String(endpointId))}::text[]::bigint[]
+      ) given (organisation_id, id)
+      join webhook_endpoints e on e.organisation_id = given.organisation_id and e.id = given.id
       cross join lateral (
-        select d.id
+        select d.event_id
         from webhook_deliveries d
-        where d.endpoint_id = e.id and d.status = 'pending' and d.next_attempt_at <= now()
-        order by d.next_attempt_at, d.id
+        where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.status = 'pending'
+          and d.next_attempt_at <= now()
+        order by d.next_attempt_at, d.event_id
         limit 1
       ) d
-      where e.id = any (${endpointIds.map(String)}::text[]::bigint[]) and e.disabled_at is null
-        and (e.claimed_until is null or e.claimed_until <= now())
+      where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= now())
       for no key update of e skip locked
     ), claimed as (
       update webhook_endpoints e
       set claimed_until = now() + ${claimMs}::integer * interval '1 millisecond'
       from due
-      where e.id = due.id
-      returning e.*, due.delivery_id
+      where e.organisation_id = due.organisation_id and e.id = due.id
+      returning e.*, due.event_id
     )
     select
-      d.id as "deliveryId", d.attempts, e.id as "endpointId", e.public_id as endpoint,
+      e.event_id as "eventRowId", d.attempts, e.id as "endpointId", e.public_id as endpoint,
       e.organisation_id as "organisationId", o.public_id as org, e.failing_since as "failingSince",
       e.failing_since is not null as "isFailing", now() as "claimedAt", e.claimed_until as "claimedUntil",
       json_build_object('id', v.public_id, 'type', v.type, 'timestamp', v.created_at, 'data', v.data) as event,
@@ -93,8 +107,9 @@ export async function claimDeliveries(sql: Sql, endpointIds: number[], claimMs: 
       ) as receiver
     from claimed e
     join organisations o on o.id = e.organisation_id
-    join webhook_deliveries d on d.id = e.delivery_id
-    join webhook_events v on v.id = d.event_id`
+    join webhook_deliveries d
+      on d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = e.event_id
+    join webhook_events v on v.organisation_id = e.organisation_id and v.id = e.event_id`
   return rows.map(({ event, ...row }) => ({
     ...row,
     event: { ...event, timestamp: new Date(event.timestamp) } as WebhookEvent,
@@ -116,8 +131,9 @@ export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }
         failing_since = case when ${outcome.status} <> 'delivered' then coalesce(failing_since, ${claim.claimedAt}) end,
         disabled_at = case when ${outcome.disabledReason}::text is null then disabled_at else coalesce(disabled_at, now()) end,
         disabled_reason = coalesce(disabled_reason, ${outcome.disabledReason})
-      where id = ${claim.endpointId} and claimed_until = ${claim.claimedUntil}
-      returning id
+      where organisation_id = ${claim.organisationId} and id = ${claim.endpointId}
+        and claimed_until = ${claim.claimedUntil}
+      returning organisation_id, id
     )
     update webhook_deliveries d
     set
@@ -125,15 +141,17 @@ export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }
       next_attempt_at = now() + ${outcome.retryMs}::integer * interval '1 millisecond',
       last_attempt_at = ${claim.claimedAt}, response_code = ${reply.code}, response_text = ${reply.text}
     from endpoint e
-    where d.id = ${claim.deliveryId} and d.endpoint_id = e.id and d.status = 'pending'
+    where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = ${claim.eventRowId}
+      and d.status = 'pending'
     returning 1`
   return rows.length > 0
 }
 
 /** Releases an endpoint whose attempt was not made. */
-export async function releaseEndpoint(sql: Sql, { endpointId, claimedUntil }: Claim): Promise<void> {
+export async function releaseEndpoint(sql: Sql, { organisationId, endpointId, claimedUntil }: Claim): Promise<void> {
   await sql`
-    update webhook_endpoints set claimed_until = null where id = ${endpointId} and claimed_until = ${claimedUntil}`
+    update webhook_endpoints set claimed_until = null
+    where organisation_id = ${organisationId} and id = ${endpointId} and claimed_until = ${claimedUntil}`
 }
 
 /** When the oldest event happened that an enabled endpoint still waits for, and how many endpoints the service disabled. */
@@ -142,13 +160,15 @@ export async function selectBacklog(sql: Sql): Promise<{ oldest: Date | null; di
     select
       (
         select v.created_at
-        from webhook_events v
-        where v.id = (
-          select min(d.event_id)
+        from (
+          select d.organisation_id, d.event_id
           from webhook_deliveries d
-          join webhook_endpoints e on e.id = d.endpoint_id
+          join webhook_endpoints e on e.organisation_id = d.organisation_id and e.id = d.endpoint_id
           where d.status = 'pending' and e.disabled_at is null
-        )
+          order by d.event_id
+          limit 1
+        ) first
+        join webhook_events v on v.organisation_id = first.organisation_id and v.id = first.event_id
       ) as oldest,
       (select count(*)::integer from webhook_endpoints where disabled_reason in ('gone', 'failing')) as disabled`
   return row as { oldest: Date | null; disabled: number }
@@ -158,14 +178,14 @@ export async function selectBacklog(sql: Sql): Promise<{ oldest: Date | null; di
 export async function deleteEvents(sql: Sql, before: Date, limit: number): Promise<number> {
   const rows = await sql`
     delete from webhook_events
-    where id = any (array(
-      select v.id
+    where ctid = any (array(
+      select v.ctid
       from webhook_events v
       where v.created_at < ${before}
         and not exists (
           select from webhook_deliveries d
-          join webhook_endpoints e on e.id = d.endpoint_id
-          where d.event_id = v.id and d.status = 'pending' and e.disabled_at is null
+          join webhook_endpoints e on e.organisation_id = d.organisation_id and e.id = d.endpoint_id
+          where d.organisation_id = v.organisation_id and d.event_id = v.id and d.status = 'pending' and e.disabled_at is null
         )
       order by v.created_at
       limit ${limit}

@@ -22,8 +22,8 @@ export async function insertEvent(sql: Sql, id: string, { organisationId, prompt
       on conflict (organisation_id, once) do nothing
       returning id
     )
-    insert into webhook_deliveries (endpoint_id, event_id, next_attempt_at)
-    select w.id, v.id, now()
+    insert into webhook_deliveries (organisation_id, endpoint_id, event_id, next_attempt_at)
+    select ${organisationId}, w.id, v.id, now()
     from wanted w
     cross join event v`
 }

@@ -35,8 +35,9 @@ export type PromptToLookAt = {
 const maxCounted = 10_000
 
 /**
- * Those of these prompts that an endpoint wants the verdicts of, and that have new signals. `signalsSince` counts the signals
- * since the first such endpoint was created if the prompt is looked at for the first time; else it is null.
+ * Those of these prompts that are not archived, that an endpoint wants the verdicts of, and that have new signals.
+ * `signalsSince` counts the signals since the first such endpoint was created if the prompt is looked at for the first time;
+ * else it is null.
  */
 export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptIds: number[]) =>
   sql<PromptToLookAt>`
@@ -51,7 +52,7 @@ export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptId
         ) since
       ) end as "signalsSince"
     from unnest(${promptIds.map(String)}::text[]::bigint[]) given (id)
-    join prompts p on p.id = given.id and p.organisation_id = ${organisationId}
+    join prompts p on p.id = given.id and p.organisation_id = ${organisationId} and not p.archived
     cross join lateral (
       select s.id
       from signals s

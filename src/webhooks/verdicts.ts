@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { whyUnavailable } from '../db/errors.ts'
-import { readRecentImpacts } from '../impact/read.ts'
-import type { Impact } from '../impact/schema.ts'
+import { type DecidedImpact, readDecidedImpacts } from '../impact/read.ts'
 import { describeChange } from '../impact/sentence.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { yieldFor } from '../lib/periodic.ts'
@@ -33,7 +32,7 @@ const [watchedDays, maxWatched] = [30, 25]
 const dayMs = 86_400_000
 
 /** A change of a prompt whose verdict is decided. */
-type Found = { prompt: PromptToLookAt; impact: Impact & { verdict: string } }
+type Found = { prompt: PromptToLookAt; impact: DecidedImpact }
 
 /**
  * Tells endpoints of decided verdicts. Runs on one replica at a time (lease), takes one step of each organisation in turn,
@@ -86,17 +85,19 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
   async function findNew(sql: Sql, organisationId: number, prompts: PromptToLookAt[]): Promise<Found[]> {
     const since = new Date(clock.now().getTime() - watchedDays * dayMs)
     const ids = prompts.map(({ id }) => id)
-    const impacts = await readRecentImpacts(sql, organisationId, ids, since, maxWatched)
-    const found = prompts.flatMap((prompt) =>
-      (impacts.get(prompt.id) ?? []).flatMap((impact) => (isDecided(impact) ? { prompt, impact } : [])),
-    )
+    const decided = await readDecidedImpacts(sql, organisationId, ids, since, maxWatched)
+    if (decided.length === 0) return []
     const known = await selectDecided(
       sql,
       organisationId,
-      found.map(({ impact }) => impact.change.id),
+      decided.map(({ impact }) => impact.change.id),
     )
-    return found.filter(
-      ({ impact }) => !known.some((one) => one.entryId === impact.change.id && one.verdict === impact.verdict),
+    const isNew = ({ change, verdict }: DecidedImpact) =>
+      !known.some((one) => one.entryId === change.id && one.verdict === verdict)
+    return prompts.flatMap((prompt) =>
+      decided
+        .filter(({ promptId, impact }) => promptId === prompt.id && isNew(impact))
+        .map(({ impact }) => ({ prompt, impact })),
     )
   }
 
@@ -139,14 +140,11 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
   }
 }
 
-const isDecided = (impact: Impact): impact is Found['impact'] =>
-  impact.verdict !== null && impact.verdict !== 'undecided'
-
 /**
  * A verdict at the first look at a prompt may be old: the organisation had no endpoint then. It is news if at least a tenth
  * of the change's signals came since the endpoint was created.
  */
 export const isNews = (
   { signalsSince }: { signalsSince: number | null },
-  { signals }: Pick<Impact, 'signals'>,
+  { signals }: Pick<DecidedImpact, 'signals'>,
 ): boolean => signalsSince === null || signalsSince * 10 >= signals.total

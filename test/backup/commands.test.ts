@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { createClient } from '../client.ts'
-import { createDatabase, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
+import { createDatabase, createDatabaseWithTenant, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, createTenant, eventually, run, startServer } from '../program.ts'
 import { entry } from '../service.ts'
 
@@ -39,7 +39,7 @@ test('a restored service goes on where the backup was taken: keys, ids, history,
   const server = await startServer(from)
   const client = await createClient(server.url)
   const operator = createOperator(from)
-  const tenant = await createTenant(operator, 5)
+  const tenant = await createTenant(from, 5)
   const imported = [entry({ prompt: tenant.prompt }), entry({ prompt: tenant.prompt, commit_sha: 'second' })]
   const stdin = imported.map((one) => JSON.stringify(one)).join('\n')
   await run(['history', 'import', '-'], { settings: from, stdin })
@@ -80,7 +80,7 @@ test('a backup under load has all that was acknowledged before it, counts what i
   const settings = await own(createDatabase())
   const file = join(folder, 'load.backup')
   const server = await startServer(settings)
-  const { key, prompt } = await createTenant(createOperator(settings), 1_000_000)
+  const { key, prompt } = await createTenant(settings, 1_000_000)
   const client = await createClient(server.url)
   const acknowledged: number[] = []
   const statuses = new Set<number>()
@@ -107,10 +107,9 @@ test('a backup under load has all that was acknowledged before it, counts what i
 })
 
 test('restore rejects a database in use, and backup an empty one', async () => {
-  const settings = await own(createDatabase())
+  const settings = await own(createDatabaseWithTenant())
   const file = join(folder, 'whole.backup')
   const operator = createOperator(settings)
-  await createTenant(operator)
   const { rows } = await operator.one('backup', file)
   expect(await operator.errorLine('restore', file)).toMatch(/^The database is in use: its table \w+ has rows\./)
 

@@ -16,7 +16,9 @@ import { useEmptyDatabases } from './empty.ts'
 
 /** Enough rows that the database has some of them before the end of the file is read. */
 const ROWS = 6_000
-const FLIPS = inFullRun(60, 12)
+const FLIPS = inFullRun(60, 8)
+/** Of the header of gzip: the magic number, the flags, the time, and what means nothing. */
+const HEADER = inFullRun([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 3, 4, 9])
 
 const openEmpty = useEmptyDatabases()
 const folder = createFolder()
@@ -110,7 +112,7 @@ test.each<[string, Uint8Array, string]>([
 })
 
 test('a bit flipped in the header of gzip is damage, or means nothing and loses nothing', async () => {
-  for (let place = 0; place < 10; place += 1) {
+  for (const place of HEADER) {
     const flipped = Buffer.from(whole)
     flipped[place] = (flipped[place] as number) ^ 4
     const outcome = await tryRestore(flipped)

@@ -136,8 +136,8 @@ test('restored endpoints send nothing until they are enabled, and then what was 
     from organisations o, (values (1, null, null), (2, now(), 'gone')) d (n, at, reason);
     insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
     select 'msg_1', id, 'ping', 'once', '{}', now() from organisations;
-    insert into webhook_deliveries (endpoint_id, event_id, next_attempt_at)
-    select e.id, v.id, now() from webhook_endpoints e, webhook_events v`)
+    insert into webhook_deliveries (organisation_id, endpoint_id, event_id, next_attempt_at)
+    select e.organisation_id, e.id, v.id, now() from webhook_endpoints e, webhook_events v`)
   await restoreBackup(target, migrations, linesOf(await backUp(source)))
   const reasons = await target.sql`select public_id as id, disabled_reason as reason from webhook_endpoints order by id`
   expect(reasons).toEqual([

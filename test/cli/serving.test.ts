@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { createTenant, eventually, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 
-const { client, operator, server } = useProgram(() => ({ LOG_LEVEL: 'trace' }))
+const { client, operator, server, settings } = useProgram(() => ({ LOG_LEVEL: 'trace' }))
 /** The harness fails a server whose log has the key of a tenant. */
-const tenantOf = (limit?: number) => createTenant(operator, limit)
+const tenantOf = (limit?: number) => createTenant(settings, limit)
 
 test('a new key works immediately, and its use is shown in the list', async () => {
   const { org, prompt, key } = await tenantOf()

@@ -92,7 +92,7 @@ test('an import that was killed and repeated, in any order, has every line once,
 })
 
 test('signals of past months count towards no limit, those of the current month do', async () => {
-  const { org, prompt } = await createTenant(operator, 2)
+  const { org, prompt } = await createTenant(settings, 2)
   const now = new Date().toISOString()
   const lines = [line(now, { n: 1 }), line('2022-03-04T05:06:07Z'), line(now, { n: 2 }), line(now, { n: 3 })]
   const { status, stdout, stderr } = await importing(prompt, lines)

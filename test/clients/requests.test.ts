@@ -116,7 +116,7 @@ test(`a buffer records every signal once and in order over a network that fails 
   const number = inFullRun(10_000, 2_000)
   const fault = fc.constantFrom<Fault>('lost request', 'lost answer', 'cut answer', 'sent twice', 'unavailable', 'none')
   const { key, prompt } = await service.createTenant(number)
-  const { fetch } = faulty(fc.sample(fault, { seed, numRuns: 100 }).values())
+  const { fetch } = faulty(fc.sample(fault, { seed, numRuns: inFullRun(100, 12) }).values())
   const { signals } = createClient({ url: service.url, key, fetch, retries: 0 })
   const buffer = createSignalBuffer({ signals, batchSize: number / 8, intervalMs: 5 })
   const recorded: Promise<{ id?: number }>[] = []

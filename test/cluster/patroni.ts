@@ -10,6 +10,10 @@ export type Node = Awaited<ReturnType<typeof startNode>>
 
 /** Seconds. The leader that dies keeps its lease for `ttl`; a shorter one is lost by a leader on a busy machine. */
 const TIMES = { ttl: 10, loop_wait: 1, retry_timeout: 4 }
+/** A new leader confirms nothing without a standby: one that was starved for longer than `ttl` may lead again. */
+const SYNCHRONOUS = { synchronous_mode: true, synchronous_mode_strict: true }
+/** A standby looks for the new leader this often; five seconds is the default. */
+const RECONNECT = '500ms'
 /** For a failover, or for a node to follow the new leader, on the slowest machine. */
 export const SETTLE_MS = 120_000
 
@@ -54,7 +58,12 @@ export async function startNode(name: string, scope: string, etcd: Server, patro
   const address = `127.0.0.1:${await findFreePort()}`
   let data = ''
   let isStopped = false
-  const parameters = { max_connections: 200, timezone: farTimeZones.postgres, wal_keep_size: '256MB' }
+  const parameters = {
+    max_connections: 200,
+    timezone: farTimeZones.postgres,
+    wal_keep_size: '256MB',
+    wal_retrieve_retry_interval: RECONNECT,
+  }
   const userOf = (username: string) => ({ username, password: 'cluster' })
   const configOf = (folder: string, api: string) => ({
     scope,
@@ -62,7 +71,7 @@ export async function startNode(name: string, scope: string, etcd: Server, patro
     restapi: { listen: api, connect_address: api },
     etcd3: { host: new URL(etcd.url).host },
     bootstrap: {
-      dcs: { ...TIMES, synchronous_mode: true, postgresql: { use_pg_rewind: true, parameters } },
+      dcs: { ...TIMES, ...SYNCHRONOUS, postgresql: { use_pg_rewind: true, parameters } },
       initdb: [{ encoding: 'UTF8' }, { locale: 'C' }, 'data-checksums', 'no-sync'],
     },
     postgresql: {

@@ -1,5 +1,5 @@
 // Texts that others wrote, at their worst: none runs, none breaks the page, and none leads anywhere but to the web.
-import { beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/http/console_paths.ts'
 import { findOverflow, type Watched } from '../browser.ts'
 import { inFullRun } from '../full.ts'
@@ -66,6 +66,8 @@ beforeAll(async () => {
   await window.page.locator('.answer').waitFor()
   await allAnswered(0)
 })
+
+afterAll(() => window?.page.context().close())
 
 /** Waits for the answers to all requests after the first `before`: the next page would abort them. */
 const allAnswered = (before: number) =>

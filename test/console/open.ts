@@ -1,8 +1,8 @@
 // Opens pages of the console, signed in as a tenant of the file.
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'bun:test'
-import type { Browser, BrowserContextOptions } from 'playwright-core'
+import { afterEach, beforeAll, beforeEach, expect } from 'bun:test'
+import type { BrowserContextOptions } from 'playwright-core'
 import { scopes as allScopes, type Scope } from '../../src/http/caller.ts'
-import { launchBrowser, openWindow, type Watched } from '../browser.ts'
+import { openWindow, type Watched } from '../browser.ts'
 import type { Tenant, TestService } from '../service.ts'
 import { shareService } from '../use.ts'
 
@@ -21,16 +21,9 @@ export type TestConsole = {
   ): Promise<Watched>
 }
 
-/**
- * Opens windows of one browser for the file. A window that a test opens is closed after it, and must have had no trouble,
- * unless it `expectsTroubles`.
- */
+/** Opens windows. One that a test opens is closed after it, and must have had no trouble, unless it `expectsTroubles`. */
 export function useWindows(): (origin: string, options?: WindowOptions) => Promise<Watched> {
-  let browser: Browser
   let opened: { window: Watched; expectsTroubles: boolean }[] = []
-  beforeAll(async () => {
-    browser = await launchBrowser()
-  })
   // What a hook has opened before the tests stays open.
   beforeEach(() => {
     opened = []
@@ -40,9 +33,8 @@ export function useWindows(): (origin: string, options?: WindowOptions) => Promi
     await Promise.all(opened.map(({ window }) => window.page.context().close()))
     expect(troubles).toEqual([])
   })
-  afterAll(() => browser?.close())
   return async (origin, { expectsTroubles = false, ...options } = {}) => {
-    const window = await openWindow(browser, origin, options)
+    const window = await openWindow(origin, options)
     opened.push({ window, expectsTroubles })
     return window
   }

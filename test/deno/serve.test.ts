@@ -44,7 +44,7 @@ test('makes its own data directory on Deno', async () => {
 })
 
 test('serves, counts and ends on Deno as it does on Bun', async () => {
-  const { org, key, prompt } = await createTenant(operator, 2)
+  const { org, key, prompt } = await createTenant(database.settings, 2)
   const endpoint = await operator.one('endpoints', 'create', '--org', org, '--url', receiver.url)
   await operator.one(
     ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c0ffee12'],

@@ -5,6 +5,7 @@ import { openRepository } from '../../src/git/repository.ts'
 import { syncRepository } from '../../src/git/sync.ts'
 import { openHttpTarget } from '../../src/git/target_http.ts'
 import { openRest } from '../../src/lib/rest.ts'
+import { inFullRun } from '../full.ts'
 import { createHook, type Entry, type Hook, paths, permutationsOf } from '../github/hook.ts'
 import { merged, push } from '../github/payloads.ts'
 import { useService } from '../use.ts'
@@ -198,7 +199,9 @@ test.each([
   const histories: Record<string, unknown[]> = {}
   const events = ['sync', ...deliveries, ...calls.map((call): [string, object] => ['call', call])]
   const shown = (entries: Entry[]) => (calls.length === 0 ? entries : entries.map(identityOf).toSorted())
-  for (const order of permutationsOf(events)) {
+  const orders = permutationsOf(events)
+  // Of four events a third of the orders, which have each two of them in both orders.
+  for (const order of inFullRun(orders, orders.length > 6 ? orders.filter((_, index) => index % 3 === 0) : orders)) {
     const hook = await createHook(service, 'Acme/Prompts')
     const name = order.map((event) => (typeof event === 'string' ? event : event[0])).join(', ')
     const play = async (event: (typeof events)[number]) => {

@@ -79,7 +79,7 @@ type Action = { inputs: Record<string, object>; runs: { steps: { env: Record<str
 async function gitlabScript(): Promise<string> {
   const source = createClone(null)
   source.write('deploy/get-binary.sh', await Bun.file('deploy/get-binary.sh').text())
-  const build = `mkdir dist && cp ${resolve('dist/prompt-signals')} dist`
+  const build = `mkdir dist && ln -s ${resolve('dist/prompt-signals')} dist`
   source.write('package.json', JSON.stringify({ scripts: { build } }))
   source.commit('Begin')
   const { script } = (await yamlOf('CI_COMMIT_BRANCH')).prompts

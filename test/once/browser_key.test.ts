@@ -1,26 +1,23 @@
 // The button of the guide, on a page of another origin than the service's.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import type { Browser, Page } from 'playwright-core'
-import { findBarriers, launchBrowser } from '../browser.ts'
+import type { Page } from 'playwright-core'
+import { findBarriers, shareBrowser } from '../browser.ts'
 import { eventually } from '../program.ts'
 import { useNewTenant, useService } from '../use.ts'
 
 const root = join(import.meta.dir, '../..')
 
 let site: Bun.Server<undefined>
-let browser: Browser
+let page: Page
 
-afterAll(async () => {
-  await browser?.close()
-  await site?.stop(true)
-})
+afterEach(() => page?.close())
+afterAll(() => site?.stop(true))
 const service = useService()
 const tenant = useNewTenant(service)
 
 beforeAll(async () => {
-  browser = await launchBrowser()
   const html = await readSnippet('docs/browser.md')
   site = Bun.serve({
     hostname: '127.0.0.1',
@@ -47,10 +44,11 @@ async function readSnippet(path: string): Promise<string> {
   return html
 }
 
+/** Closed after the test. */
 async function openPage(more = '', limit = 100, host = '127.0.0.1'): Promise<Page> {
   const terms = { origins: [`http://127.0.0.1:${site.port}`], prompts: null, monthly_limit: limit }
   const { key } = await service.createKey(tenant, ['signals:write'], terms)
-  const page = await browser.newPage()
+  page = await (await shareBrowser()).newPage()
   await page.goto(`http://${host}:${site.port}/?${new URLSearchParams({ prompt: tenant.prompt, key, more })}`)
   return page
 }

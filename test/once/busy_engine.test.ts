@@ -14,7 +14,7 @@ test('health, metrics and deadlines go on while a long statement of a command ru
   const settings = { DATA_DIR: join(createFolder(), 'data') }
   const server = await startServer(settings)
   const operator = createOperator(settings)
-  const { key, prompt } = await createTenant(operator, 10)
+  const { key, prompt } = await createTenant(settings, 10)
   const client = await createClient(server.url)
   const post = () => client.postSignal(prompt, key)
   expect((await post()).status).toBe(201)

@@ -14,6 +14,7 @@ import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
 import { openAny } from '../../src/db/open.ts'
 import { PROGRAM } from '../binary.ts'
+import { createDataDir } from '../harness.ts'
 import { createFolder, createOperator, errorLineOf, eventually, readJsonLines, run, startServer } from '../program.ts'
 
 const nobody = 65_534
@@ -32,7 +33,7 @@ test('five concurrent commands on an empty data directory all succeed, and one o
 })
 
 test.concurrent('a second server is rejected with a clear line, and the first goes on', async () => {
-  const settings = { DATA_DIR: fresh() }
+  const settings = { DATA_DIR: await createDataDir() }
   const server = await startServer(settings)
   const line = errorLineOf(await run(['serve'], { settings }))
   expect(line).toBe(`The data directory ${settings.DATA_DIR} is in use by another prompt-signals.`)
@@ -84,7 +85,7 @@ test.concurrent('root is told to run as the owner of a data directory, and nothi
 })
 
 test.concurrent('the copy of an interrupted or a killed backup does not stay', async () => {
-  const settings = { DATA_DIR: fresh() }
+  const settings = { DATA_DIR: await createDataDir() }
   const operator = createOperator(settings)
   await operator.one('orgs', 'create', '--name', 'Copied', '--plan', 'free')
   const server = await startServer(settings)
@@ -136,7 +137,7 @@ test.concurrent('only its owner can get at the data, by its files or by its sock
 })
 
 test.concurrent('a data directory that a crash has left is taken over, by a command or a server', async () => {
-  const settings = { DATA_DIR: fresh() }
+  const settings = { DATA_DIR: await createDataDir() }
   const operator = createOperator(settings)
   const first = await startServer(settings)
   const { id } = await operator.one('orgs', 'create', '--name', 'Kept', '--plan', 'free')

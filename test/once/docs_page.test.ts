@@ -1,91 +1,89 @@
+// The tests share one page, in their order: to draw every operation takes long.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Browser, Page } from 'playwright-core'
-import { launchBrowser, openWindow, type Watched } from '../browser.ts'
+import { openWindow, type Watched } from '../browser.ts'
+import { eventually } from '../program.ts'
 import { useProgram } from '../use.ts'
 
 const HISTORY = '#operations-History-getPromptHistory'
 const SIGNALS = '#operations-Signals-createSignal'
 
-let browser: Browser
+let window: Watched
 
-afterAll(() => browser?.close())
+afterAll(() => window?.page.context().close())
 const { server, tenant } = useProgram()
 
 beforeAll(async () => {
-  browser = await launchBrowser()
+  window = await openWindow(server.url)
 })
 
-test.each(['/docs', '/docs/'])(
-  'shows every operation at %s, with nothing from elsewhere and nothing failing',
-  async (path) => {
-    const { page, troubles } = await openPage(path)
-    expect(await page.title()).toBe('prompt-signals API')
-    const { paths } = (await (await fetch(`${server.url}/docs/json`)).json()) as { paths: Record<string, object> }
-    const operations = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map(() => path))
-    expect((await page.locator('.opblock-summary-path').allInnerTexts()).sort()).toEqual(operations.sort())
-    await page.locator(`${SIGNALS} .opblock-summary-control`).click()
-    await page.locator(`${SIGNALS} .opblock-body`).getByText('The signal is recorded and counted.').waitFor()
-    const statuses = await page.locator(`${SIGNALS} .response-col_status`).allInnerTexts()
-    expect(statuses.filter((text) => /^\d/.test(text))).toEqual([
-      '201',
-      '401',
-      '403',
-      '404',
-      '422',
-      '429',
-      '500',
-      '503',
-    ])
-    expect(troubles).toEqual([])
-    await page.close()
-  },
-)
+test('shows every operation at /docs, with nothing from elsewhere and nothing failing', async () => {
+  await expectOperations('/docs')
+  await expand(SIGNALS)
+  const { page, troubles } = window
+  await page.locator(`${SIGNALS} .opblock-body`).getByText('The signal is recorded and counted.').waitFor()
+  const statuses = await page.locator(`${SIGNALS} .response-col_status`).allInnerTexts()
+  expect(statuses.filter((text) => /^\d/.test(text))).toEqual(['201', '401', '403', '404', '422', '429', '500', '503'])
+  expect(troubles).toEqual([])
+})
 
 test('calls the service with a key from the page', async () => {
-  const { page, troubles } = await openPage('/docs')
+  const { page, troubles } = window
   await page.locator('button.authorize').first().click()
   await page.locator('.auth-container input').fill(tenant.key)
   await page.locator('.auth-container button.authorize').click()
   await page.locator('.auth-container button.btn-done').click()
-
-  expect(await tryOut(page, SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 1, value: 'positive' } } })
-  expect(await tryOut(page, HISTORY)).toEqual({
+  await tryOut(SIGNALS)
+  expect(await execute(SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 1, value: 'positive' } } })
+  await expand(HISTORY)
+  await tryOut(HISTORY)
+  expect(await execute(HISTORY)).toEqual({
     status: '200',
     body: { data: [], pagination: { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 } },
   })
   // What is tried out carries no idempotency key of an example: this is a new signal.
-  expect(await execute(page, SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 2, value: 'positive' } } })
+  expect(await execute(SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 2, value: 'positive' } } })
   expect(troubles).toEqual([])
-  // The browser keeps no key: another who opens the page has to bring one.
-  const storages = 'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'
-  expect(await page.evaluate(storages)).not.toContain(tenant.key)
-  await page.reload()
-  expect(await tryOut(page, SIGNALS)).toMatchObject({ status: '401' })
-  await page.close()
 })
 
-async function openPage(path: string): Promise<Watched> {
-  const window = await openWindow(browser, server.url)
+test('shows the same at /docs/, and keeps no key: another who opens the page has to bring one', async () => {
+  const storages = 'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'
+  expect(await window.page.evaluate(storages)).not.toContain(tenant.key)
+  await expectOperations('/docs/')
+  expect(window.troubles).toEqual([])
+  await expand(SIGNALS)
+  await tryOut(SIGNALS)
+  expect(await execute(SIGNALS)).toMatchObject({ status: '401' })
+})
+
+async function expectOperations(path: string): Promise<void> {
   const { page } = window
   await page.goto(server.url + path)
   await page.locator('.opblock').nth(1).waitFor()
-  return window
+  expect(await page.title()).toBe('prompt-signals API')
+  const { paths } = (await (await fetch(`${server.url}/docs/json`)).json()) as { paths: Record<string, object> }
+  const operations = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map(() => path))
+  expect((await page.locator('.opblock-summary-path').allInnerTexts()).sort()).toEqual(operations.sort())
 }
 
-/** Sends the example of an operation, and gives the answer as the page shows it. */
-async function tryOut(page: Page, operation: string): Promise<{ status: string | undefined; body: unknown }> {
-  const block = page.locator(operation)
-  await block.locator('.opblock-summary-control').click()
+const expand = (operation: string) => window.page.locator(`${operation} .opblock-summary-control`).click()
+
+/** Fills in the example of an operation that is expanded. */
+async function tryOut(operation: string): Promise<void> {
+  const block = window.page.locator(operation)
   await block.locator('.try-out__btn').click()
   await block.locator('tr[data-param-name="prompt_id"] input').fill(tenant.prompt)
-  return execute(page, operation)
 }
 
-async function execute(page: Page, operation: string): Promise<{ status: string | undefined; body: unknown }> {
+/** Sends the example, and gives the answer as the page shows it. */
+async function execute(operation: string): Promise<{ status: string | undefined; body: unknown }> {
+  const { page } = window
   const block = page.locator(operation)
+  const answered = page.waitForResponse((response) => response.url().includes('/api/v1/'))
   await block.locator('button.execute').click()
+  const body = await (await answered).json()
   const response = block.locator('.live-responses-table .response')
-  const status = await response.locator('.response-col_status').textContent()
-  const body = await response.locator('.response-col_description .highlight-code code').first().textContent()
-  return { status: status?.trim(), body: JSON.parse(body ?? '') }
+  const shown = response.locator('.response-col_description .highlight-code code').first()
+  // Until it is drawn, the page shows the answer to the request before.
+  await eventually(async () => JSON.parse((await shown.textContent()) ?? ''), body)
+  return { status: (await response.locator('.response-col_status').textContent())?.trim(), body }
 }

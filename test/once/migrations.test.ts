@@ -26,7 +26,7 @@ async function createEmpty(encoding: string): Promise<string> {
 /** Makes every change of the schema slow, so that concurrent migrators are sure to overlap. */
 const slowChanges = `
   create schema slow;
-  create function slow.down() returns event_trigger language plpgsql as 'begin perform pg_sleep(0.1); end';
+  create function slow.down() returns event_trigger language plpgsql as 'begin perform pg_sleep(0.03); end';
   create event trigger slow_down on ddl_command_start execute function slow.down()`
 
 test.concurrent('concurrent migrators all succeed, and each migration is applied once', async () => {

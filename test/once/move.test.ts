@@ -30,7 +30,7 @@ test('one line moves everything to Postgres, and one back, with every row and nu
   const [first, last] = [{ DATA_DIR: join(createFolder(), 'data') }, { DATA_DIR: join(createFolder(), 'data') }]
   const postgres = await createEmptyDatabase()
   const operator = createOperator(first)
-  const { prompt, keyId } = await createTenant(operator, 7)
+  const { prompt, keyId } = await createTenant(first, 7)
   await operator.one('keys', 'revoke', keyId)
   await operator.one(
     ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c0ffee12'],

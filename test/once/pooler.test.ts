@@ -88,7 +88,7 @@ test.each([
 
 test('behind a pooler that passes no notifications on, changed tables are polled', async () => {
   const operator = createOperator(database.settings)
-  const { org } = await createTenant(operator)
+  const { org } = await createTenant(database.settings)
   await withPgbouncer('transaction', 5, async (url) => {
     const db = await openForService(readConfig({ DATABASE_URL: `${url}?prepare=false` }), {})
     let gaps = 0

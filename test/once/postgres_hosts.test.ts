@@ -24,7 +24,8 @@ test('of several hosts the primary is used, whichever it is: at the start, and a
   })
   // The schema may not have reached the standby yet; the first host is a standby, or away.
   const operator = createOperator(urlOf(standby, primary))
-  const tenant = await createTenant(operator)
+  const tenant = await createTenant(urlOf(primary))
+  await operator.one('orgs', 'set-plan', tenant.org, 'team')
   expect((await run(['orgs', 'list'], { settings: urlOf(away, standby, primary) })).status).toBe(0)
   const server = await startServer(urlOf(standby, primary))
   const client = await createClient(server.url)

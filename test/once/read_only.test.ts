@@ -15,7 +15,7 @@ beforeAll(async () => {
   servers = await startWithStandby()
   const settings = { DATABASE_URL: servers.primary.url }
   expect((await run(['migrate'], { settings })).status).toBe(0)
-  tenant = await createTenant(createOperator(settings))
+  tenant = await createTenant(settings)
   proxy = await createProxy(servers.primary.url)
   server = await startServer({ DATABASE_URL: proxy.url })
   client = await createClient(server.url)
@@ -92,7 +92,7 @@ test('a service does not start on a standby, and says why; what only reads works
 test('commands on a standby count the signals, however many of them are not in the counts yet', async () => {
   const onPrimary = createOperator({ DATABASE_URL: servers.primary.url })
   const settings = { DATABASE_URL: servers.standby.url }
-  const { org, prompt } = await createTenant(onPrimary)
+  const { org, prompt } = await createTenant({ DATABASE_URL: servers.primary.url })
   await onPrimary.one(
     ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c1', '--branch', 'main'],
     ...['--user-name', 'Ada', '--user-email', 'ada@example.com', '--created-at', '2026-01-01T00:00:00Z'],

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { openRedis, type Redis } from '../../src/db/redis.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { createGate } from '../../src/limit/gate.ts'
+import { testInFullRun } from '../full.ts'
 import { eventually } from '../program.ts'
 import { startRedis, startRedisCluster, startRedisWithSentinel } from '../redis_servers.ts'
 import { withRedis } from '../services.ts'
@@ -44,50 +45,54 @@ async function expectError(url: string, code: string, message: string, use: (red
   await redis.disconnect()
 }
 
-test('a lost master of a cluster affects only its organisations, until a replica takes over; a planned failover affects none', async () => {
-  const cluster = await startRedisCluster()
-  await Promise.all(cluster.servers.map(addDocumentedUser))
-  const opened = open(withUser(cluster.url))
-  const { redis, gate, breaker, events } = opened
-  await eventually(() => events, ['up'])
-  const nodeOf = (id: number) => redis.nodeOf(`signals:{${id}}:`)
-  const lostNode = new URL(cluster.first.url).host
-  const ids = Array.from({ length: 60 }, (_, index) => index + 1)
-  const [lost, kept] = [ids.filter((id) => nodeOf(id) === lostNode), ids.filter((id) => nodeOf(id) !== lostNode)]
-  expect(new Set(ids.map(nodeOf)).size).toBe(3)
-  for (const id of ids) expect(await countAfter(opened, id)).toBe(8)
+testInFullRun(
+  'a lost master of a cluster affects only its organisations, until a replica takes over; a planned failover affects none',
+  async () => {
+    const cluster = await startRedisCluster()
+    await Promise.all(cluster.servers.map(addDocumentedUser))
+    const opened = open(withUser(cluster.url))
+    const { redis, gate, breaker, events } = opened
+    await eventually(() => events, ['up'])
+    const nodeOf = (id: number) => redis.nodeOf(`signals:{${id}}:`)
+    const lostNode = new URL(cluster.first.url).host
+    const ids = Array.from({ length: 60 }, (_, index) => index + 1)
+    const [lost, kept] = [ids.filter((id) => nodeOf(id) === lostNode), ids.filter((id) => nodeOf(id) !== lostNode)]
+    expect(new Set(ids.map(nodeOf)).size).toBe(3)
+    for (const id of ids) expect(await countAfter(opened, id)).toBe(8)
 
-  const readAll = (on: Redis) => ids.map((id) => on.run('return 1', `{${id}}`).catch(() => {}))
-  await expectError(cluster.first.url, 'MOVED', 'MOVED', readAll)
+    const readAll = (on: Redis) => ids.map((id) => on.run('return 1', `{${id}}`).catch(() => {}))
+    await expectError(cluster.first.url, 'MOVED', 'MOVED', readAll)
 
-  await cluster.first.crash('SIGKILL')
-  const takeAll = (some: number[]) => Promise.all(some.map((id) => gate.take(id, month)))
-  await eventually(async () => new Set([...(await takeAll(lost)), breaker.at(-1)]), new Set(['unreachable', true]))
-  for (let round = 1; round <= 20; round += 1) {
-    expect(new Set(await takeAll(kept))).toEqual(new Set([8 + round]))
-    expect(new Set(await takeAll(lost))).toEqual(new Set(['unreachable']))
-  }
-  await eventually(() => [events.length, typeof redis.error], [2, 'string'])
+    await cluster.first.crash('SIGKILL')
+    const takeAll = (some: number[]) => Promise.all(some.map((id) => gate.take(id, month)))
+    await eventually(async () => new Set([...(await takeAll(lost)), breaker.at(-1)]), new Set(['unreachable', true]))
+    for (let round = 1; round <= 20; round += 1) {
+      expect(new Set(await takeAll(kept))).toEqual(new Set([8 + round]))
+      expect(new Set(await takeAll(lost))).toEqual(new Set(['unreachable']))
+    }
+    await eventually(() => [events.length, typeof redis.error], [2, 'string'])
 
-  await cluster.allowFailover()
-  // The last writes to the lost master may not have reached the replica, so counts are set again.
-  const countAll = (some: number[]) => Promise.all(some.map((id) => countAfter(opened, id)))
-  const served = async () => [new Set(await countAll(lost)), breaker.at(-1), redis.error]
-  await eventually(served, [new Set([8]), false, undefined], 30_000)
+    await cluster.allowFailover()
+    // The last writes to the lost master may not have reached the replica, so counts are set again.
+    const countAll = (some: number[]) => Promise.all(some.map((id) => countAfter(opened, id)))
+    const served = async () => [new Set(await countAll(lost)), breaker.at(-1), redis.error]
+    await eventually(served, [new Set([8]), false, undefined], 30_000)
 
-  await cluster.first.restart()
-  await addDocumentedUser(cluster.first)
-  const infoOfFirst = () => withRedis(cluster.first.url, (on) => on.info())
-  await eventually(async () => /master_link_status:up/.test(await infoOfFirst()), true)
-  await withRedis(cluster.first.url, (on) => on.cluster('FAILOVER'))
-  const masterOf = ({ url }: { url: string }) => withRedis(url, async (on) => (await on.cluster('SLOTS'))[0]?.[2]?.[1])
-  for (const server of cluster.servers)
-    await eventually(() => masterOf(server), Number(new URL(cluster.first.url).port))
-  // A planned failover loses nothing, and nobody is told of it. The keys of several slots are in one write.
-  expect(new Set(await takeAll(lost))).toEqual(new Set([9]))
-  await redis.disconnect()
-  await cluster.stop()
-}, 60_000)
+    await cluster.first.restart()
+    await addDocumentedUser(cluster.first)
+    const infoOfFirst = () => withRedis(cluster.first.url, (on) => on.info())
+    await eventually(async () => /master_link_status:up/.test(await infoOfFirst()), true)
+    await withRedis(cluster.first.url, (on) => on.cluster('FAILOVER'))
+    const masterOf = ({ url }: { url: string }) =>
+      withRedis(url, async (on) => (await on.cluster('SLOTS'))[0]?.[2]?.[1])
+    for (const server of cluster.servers)
+      await eventually(() => masterOf(server), Number(new URL(cluster.first.url).port))
+    // A planned failover loses nothing, and nobody is told of it. The keys of several slots are in one write.
+    expect(new Set(await takeAll(lost))).toEqual(new Set([9]))
+    await redis.disconnect()
+    await cluster.stop()
+  },
+)
 
 test('behind sentinels the replica that they promote is used after the loss of the master', async () => {
   const servers = await startRedisWithSentinel('hunter2')
@@ -102,7 +107,7 @@ test('behind sentinels the replica that they promote is used after the loss of t
   expect(events.join()).not.toContain('hunter2')
   await redis.disconnect()
   await servers.stop()
-}, 60_000)
+})
 
 test('what the server rejects is the reason for which it is down', async () => {
   const server = await startRedis()
@@ -117,4 +122,4 @@ test('what the server rejects is the reason for which it is down', async () => {
   await eventually(() => [events, redis.error], [['up'], undefined])
   await redis.disconnect()
   await Promise.all([replica.stop(), server.stop()])
-}, 60_000)
+})

@@ -7,7 +7,7 @@ import { createTenant, eventually, peakMemoryOf } from '../program.ts'
 import { formatRequest, openConnection, type RawConnection } from '../socket.ts'
 import { useProgram } from '../use.ts'
 
-const { operator, server } = useProgram()
+const { server, settings } = useProgram()
 
 const MIB = 1024 * 1024
 /** Within the time a body may take to arrive, and some. */
@@ -60,7 +60,7 @@ async function post({ prompt, key }: Tenant, bytes: number): Promise<number> {
 const space = Buffer.alloc(900_000, ' ')
 
 test('of 300 slow bodies of an organisation those past its share are rejected, and nothing of them is kept', async () => {
-  const [busy, calm] = [await createTenant(operator), await createTenant(operator)]
+  const [busy, calm] = [await createTenant(settings), await createTenant(settings)]
   // The runtime keeps what arrives while a key or a prompt is looked up, so the rest is sent after that.
   const slow = await begin(300, busy, announced(MIB), space.subarray(0, 1))
   await eventually(() => count(slow, 503), 284, ANSWER_MS)
@@ -84,7 +84,7 @@ test('of 300 slow bodies of an organisation those past its share are rejected, a
 })
 
 test('bodies of no announced length are counted as they arrive, beyond what is small', async () => {
-  const [busy, calm] = [await createTenant(operator), await createTenant(operator)]
+  const [busy, calm] = [await createTenant(settings), await createTenant(settings)]
   const slow = await begin(40, busy, chunked, asChunk(space))
   await eventually(() => count(slow, 503) >= 22, true, ANSWER_MS)
   const small = await begin(
@@ -101,7 +101,7 @@ test('bodies of no announced length are counted as they arrive, beyond what is s
 })
 
 test('all organisations together have a bound, and small bodies pass it', async () => {
-  const tenants = await Promise.all(Array.from({ length: 5 }, () => createTenant(operator)))
+  const tenants = await Promise.all(Array.from({ length: 5 }, () => createTenant(settings)))
   const [last, ...busy] = tenants as [Tenant, ...Tenant[]]
   const slow = (await Promise.all(busy.map((tenant) => begin(17, tenant, announced(MIB), space.subarray(0, 1))))).flat()
   await eventually(() => count(slow, 503), 4, ANSWER_MS)
@@ -109,7 +109,7 @@ test('all organisations together have a bound, and small bodies pass it', async 
 })
 
 test('thousands of requests whose bodies are still arriving are answered together, each of them', async () => {
-  const tenant = await createTenant(operator)
+  const tenant = await createTenant(settings)
   // All of them wait for one look-up of the key.
   const slow = await begin(4_000, tenant, announced(2 * MIB), space.subarray(0, 1))
   await eventually(() => slow.every(isAnswered), true, ANSWER_MS)

@@ -45,8 +45,8 @@ async function fillEvents(): Promise<void> {
       from webhook_endpoints e, (values (15), (13)) a (days), (values ('pending'), ('delivered'), ('failed')) s (status)
       returning id, public_id
     )
-    insert into webhook_deliveries (endpoint_id, event_id, status, next_attempt_at)
-    select e.id, m.id, s.status, case when s.status = 'pending' then now() + interval '1 hour' end
+    insert into webhook_deliveries (organisation_id, endpoint_id, event_id, status, next_attempt_at)
+    select e.organisation_id, e.id, m.id, s.status, case when s.status = 'pending' then now() + interval '1 hour' end
     from made m
     join webhook_endpoints e on m.public_id like 'msg_' || e.public_id || '%'
     join (values ('pending'), ('delivered'), ('failed')) s (status) on m.public_id like '%' || s.status`

@@ -4,6 +4,7 @@ import type { Sql } from '../../src/db/client.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { type OwnedPrompt, type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { writeSignals } from '../../src/signals/store.ts'
+import { eraseBefore } from '../../src/signals/store_deletes.ts'
 import { createSignalRollup, secondsLeft } from '../../src/stats/rollup.ts'
 import {
   rollUpSignals,
@@ -210,6 +211,25 @@ if (engine === 'postgres') {
     await expectExact(prompt)
   })
 }
+
+test('neither a rollup nor a step of a purge waits for the disk, but what an organisation erases itself does', async () => {
+  const prompt = await createTail(3)
+  await service.services.db.transaction(async (sql) => {
+    const isWaiting = async () => {
+      const [row] = await sql`select current_setting('synchronous_commit') as level`
+      await sql`select set_config('synchronous_commit', 'on', true)`
+      return row?.level === 'on'
+    }
+    await sql`select set_config('synchronous_commit', 'on', true)`
+    const [first] = await sql<{ id: number }>`select min(id) as id from signals where prompt_id = ${prompt.id}`
+    await erase(sql, prompt, [first?.id as number])
+    expect(await isWaiting()).toBe(true)
+    expect(await rollUpSignals(sql, prompt, 10)).toBe(2)
+    expect(await isWaiting()).toBe(false)
+    expect((await eraseBefore(sql, prompt, new Date('2100-01-01'), 1)).erased).toBe(1)
+    expect(await isWaiting()).toBe(false)
+  })
+})
 
 test('replicas may roll up concurrently while signals arrive', async () => {
   const { db } = service.services

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { scopes } from '../../src/http/caller.ts'
+import { describeChange } from '../../src/impact/sentence.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'
 import { eventually, type Row } from '../program.ts'
@@ -89,14 +90,59 @@ test('the old secret signs no longer after the overlap', async () => {
   expect(() => new Webhook(secret).verify(body, headers)).toThrow('No matching signature')
 })
 
-test('a body is below 20 kB, however long the fields of a change are', async () => {
+test('a body is below 20 kB, however long the names and the fields of a change are', async () => {
   const { id } = await createEndpoint()
   const wide = (length: number) => '漢'.repeat(length)
-  const pr = { action: 'pr_merged', pr_number: 7, pr_url: `https://${wide(1_992)}` }
+  const renamed = await service.patch(`/prompts/${tenant.prompt}`, await adminOf(tenant), { name: wide(200) })
+  const pr = { action: 'pr_merged', pr_number: 2 ** 31 - 1, pr_url: `https://${wide(1_992)}` }
   const names = { branch_name: wide(255), title: wide(200), user: { name: wide(200), email: wide(320) } }
-  expect((await record({ ...pr, ...names, commit_sha: wide(100) })).status).toBe(201)
+  const recorded = await record({ ...pr, ...names, commit_sha: wide(100) })
+  expect([renamed.status, recorded.status]).toEqual([200, 201])
   await eventually(() => statesOf(id), [['delivered', 1]])
-  expect(Buffer.byteLength(receiver.received[0]?.body as string)).toBeLessThan(20_000)
+  const [live] = receiver.received as [Received]
+  const { prompt, change } = JSON.parse(live.body).data
+  expect([prompt.name, change.title]).toEqual([wide(200), wide(200)])
+  const estimate = { value: -0.123456, low: -0.123456, high: -0.123456 }
+  const total = Number.MAX_SAFE_INTEGER
+  const impact = {
+    change,
+    window: { from: change.created_at, until: change.created_at },
+    signals: { positive: total, negative: total, total, by_commit: total, by_time: total },
+    rate: estimate,
+    difference: estimate,
+    verdict: 'worse',
+    signals_needed: null,
+    effective: { signals: total, design_effect: 1.234567 },
+  } as const
+  const { db, clock } = service.services
+  const { id: organisationId } = await requireOrganisation(db, tenant.org)
+  const data = { prompt, ...impact, sentence: describeChange(impact) }
+  await emitEvent(db.sql, { organisationId, type: 'impact.decided', once: 'long', data, now: clock.now() })
+  await eventually(() => receiver.received.length, 2)
+  for (const { body } of receiver.received) expect(Buffer.byteLength(body)).toBeWithin(9_000, 20_000)
+})
+
+test('a correction of records tells nothing: another live branch, or a removed entry', async () => {
+  await createEndpoint()
+  const admin = await adminOf(tenant)
+  const setLive = (live_branch: string) => service.patch(`/prompts/${tenant.prompt}`, admin, { live_branch })
+  const readLive = async () =>
+    (await service.get(`/prompts/${tenant.prompt}/impact`, admin)).body.data[0].change.commit_sha
+  await setLive('main')
+  await record({ commit_sha: 'a1' })
+  await record({ commit_sha: 'b1', branch_name: 'next' })
+  await setLive('next')
+  expect(await readLive()).toBe('b1')
+  const { body } = await record({ commit_sha: 'b2', branch_name: 'next' })
+  const removed = await service.delete(`/prompts/${tenant.prompt}/history/${body.data.id}`, admin)
+  expect([removed.status, await readLive()]).toEqual([200, 'b1'])
+  // A rollback by deploying is told.
+  await record({ commit_sha: 'b3', branch_name: 'next' })
+  await record({ commit_sha: 'b1', branch_name: 'next', user: { name: 'Ada', email: 'a@b.c' } })
+  await eventually(
+    () => receiver.received.map((one) => JSON.parse(one.body).data.change.commit_sha),
+    ['a1', 'b2', 'b3', 'b1'],
+  )
 })
 
 test('a change of the last minutes is told also when a newer one overtook it', async () => {
@@ -129,7 +175,7 @@ test('only the newest change is told, not what is older than a day, on another b
   expect(told).toEqual(['b', 'd0.5'])
 })
 
-test('an endpoint gets the events and prompts that it chose, and nothing while it is disabled', async () => {
+test('an endpoint gets the events and prompts that it chose, and nothing while it or the prompt is out of use', async () => {
   const other = (await service.post('/prompts', await adminOf(tenant), { name: 'Other' })).body.data.id
   const chosen = [
     { prompts: [tenant.prompt] },
@@ -140,6 +186,8 @@ test('an endpoint gets the events and prompts that it chose, and nothing while i
   const ids = await Promise.all(chosen.map(async (one) => (await createEndpoint(one)).id))
   const elsewhere = await service.createTenant()
   ids.push((await createEndpoint({}, elsewhere)).id)
+  await service.patch(`/prompts/${elsewhere.prompt}`, await adminOf(elsewhere), { archived: true })
+  await record({}, elsewhere)
   await record()
   await eventually(() => statesOf(ids[0]), [['delivered', 1]])
   const { sql } = service.services.db
@@ -221,10 +269,10 @@ test('one that hangs delays neither other endpoints of the organisation nor othe
       select 'msg_' || n || ${slow.id}, e.organisation_id, 'ping', 'many ' || n, '{}', now() - interval '1 hour'
       from webhook_endpoints e, generate_series(1, 2000) n
       where e.id = ${rowId}
-      returning id
+      returning organisation_id, id
     )
-    insert into webhook_deliveries (endpoint_id, event_id, next_attempt_at)
-    select ${rowId}, id, now() - interval '1 hour' from made`
+    insert into webhook_deliveries (organisation_id, endpoint_id, event_id, next_attempt_at)
+    select organisation_id, ${rowId}, id, now() - interval '1 hour' from made`
   await eventually(() => receiver.received.length, 1)
   const elsewhere = await service.createTenant()
   const fast = await createEndpoint()

@@ -70,7 +70,7 @@ beforeAll(async () => {
   for (const file of ['deploy/get-binary.sh', 'deploy/comment-verdicts.sh']) {
     clone.write(file, await Bun.file(file).text())
   }
-  const build = `mkdir dist && cp ${resolve('dist/prompt-signals')} dist`
+  const build = `mkdir dist && ln -s ${resolve('dist/prompt-signals')} dist`
   clone.write('package.json', JSON.stringify({ scripts: { build } }))
   clone.commit('Begin')
   source = `file://${clone.folder}`

@@ -1,16 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { startDeliveries } from '../../src/webhooks/deliver.ts'
-import type { Receiver } from '../../src/webhooks/send.ts'
 import { choosePlaces, findExcluded } from '../../src/webhooks/share.ts'
 import { eventually } from '../program.ts'
-import type { TestService } from '../service.ts'
-import { insertTenant } from '../tenant.ts'
 import { useDatabase } from '../use.ts'
-import { emit } from './emit.ts'
+import { addEndpoints, emitOn, startDeliverer } from './deliverer.ts'
 
 const database = useDatabase()
 let db: Db
@@ -24,42 +19,18 @@ beforeAll(async () => {
 })
 afterAll(() => db.close())
 
-const service = () => ({ services: { db, clock: systemClock } }) as TestService
-const failures: unknown[] = []
-
-async function addOrganisation(endpoints: number, url: string): Promise<string> {
-  const { org } = await insertTenant(db, systemClock)
-  await db.sql`
-    insert into webhook_endpoints (public_id, organisation_id, kind, url, secret, created_at)
-    select 'whe_' || o.id || 'x' || n, o.id, 'webhook', ${url}, 'whsec_x', now()
-    from organisations o, generate_series(1, ${endpoints}::integer) n
-    where o.public_id = ${org}`
-  return org
-}
-
-function start(answer: (url: string) => Promise<{ code: number }>) {
-  const sent: string[] = []
-  const sendOnce = async ({ url }: Receiver, _event: unknown, _at: Date, stopped?: AbortSignal) => {
-    sent.push(url)
-    const aborted = new Promise<never>((_, reject) => stopped?.addEventListener('abort', reject))
-    return { text: '', retryAfter: undefined, ...(await Promise.race([answer(url), aborted])) }
-  }
-  const observer = { attempted() {}, disabled() {}, measured() {} }
-  const onFailure = (error: unknown) => failures.push(error)
-  const { stop } = startDeliveries({ db, clock: systemClock, sendOnce, observer, isStopping: () => false, onFailure })
-  return { sent, stop }
-}
-
 test('first attempts of organisations whose endpoints all hang leave places for the next one', async () => {
-  for (let number = 0; number < 6; number += 1) await emit(service(), await addOrganisation(20, 'slow'))
-  const { sent, stop } = start((url) => (url === 'slow' ? new Promise(() => {}) : Promise.resolve({ code: 204 })))
+  for (let number = 0; number < 6; number += 1) await emitOn(db, await addEndpoints(db, 20, 'slow'))
+  const { sent, failures, stop } = startDeliverer(db, async (url) =>
+    url === 'slow' ? new Promise(() => {}) : undefined,
+  )
   // Each of the six holds as many as are free.
   await eventually(() => sent.length, 86)
-  await emit(service(), await addOrganisation(1, 'fast'))
-  await eventually(() => sent.includes('fast'), true)
+  await emitOn(db, await addEndpoints(db, 1, 'fast'))
+  await eventually(() => sent.at(-1)?.url, 'fast')
   await stop()
   expect(failures).toEqual([])
-  expect(sent.filter((url) => url === 'slow')).toHaveLength(86)
+  expect(sent).toHaveLength(87)
 })
 
 const places = (organisationId: number, length: number, isFailing = false) =>

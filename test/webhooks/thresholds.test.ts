@@ -45,5 +45,21 @@ test('an organisation is told of each threshold once a month, on any number of r
   expect(told.splice(0)).toEqual([])
   await limit(1)
   await send(1)
-  expect(told.map((one) => (one as { threshold: number }).threshold).sort()).toEqual([100, 80])
+  expect(told.splice(0).map((one) => (one as { threshold: number }).threshold)).toEqual([80, 100])
+  // A limit that is lowered below what was used is reached then.
+  service.clock.set('2027-01-01T00:00:00Z')
+  await limit(10)
+  await send(6)
+  expect(told).toEqual([])
+  const january = { ...common, month: '2027-01', used: 6 }
+  for (const [monthlyLimit, threshold] of [
+    [7, 80],
+    [6, 100],
+    [5, null],
+    [100, null],
+  ] as const) {
+    await limit(monthlyLimit)
+    await look()
+    expect(told.splice(0)).toEqual(threshold ? [{ ...january, threshold, limit: monthlyLimit }] : [])
+  }
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
-import type { Db } from '../../src/db/client.ts'
+import type { Db, Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { recordEntry } from '../../src/history/record.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
@@ -27,8 +27,8 @@ beforeAll(async () => {
 afterAll(() => db.close())
 
 const failures: unknown[] = []
-const watch = (rollup = createSignalRollup(db)) =>
-  createVerdictWatch({ db, clock, rollup }, { isStopping: () => false, onFailure: (error) => failures.push(error) })
+const watch = (rollup = createSignalRollup(db), on = db) =>
+  createVerdictWatch({ db: on, clock, rollup }, { isStopping: () => false, onFailure: (error) => failures.push(error) })
 
 /** Looks as a replica does that takes over from the one before. */
 async function look(rollup?: ReturnType<typeof createSignalRollup>): Promise<void> {
@@ -108,9 +108,11 @@ test('a decided verdict is told once, a flip is told, and one that becomes undec
 test('only prompts with new signals are looked at, and only those that an endpoint wants', async () => {
   const [org, other, unwatched] = [await createOrg(), await createOrg(), await createOrg()]
   const [wanted, unwanted] = [await addPrompt(org, 'wanted'), await addPrompt(org, 'unwanted')]
-  await addEndpoint(org, { prompts: [wanted] })
+  const archived = await addPrompt(org, 'archived')
+  await db.sql`update prompts set archived = true where public_id = ${archived}`
+  await addEndpoint(org, { prompts: [wanted, archived] })
   await addEndpoint(other, { events: ['change.live', 'usage.threshold'] })
-  const prompts = [wanted, unwanted, await addPrompt(other), await addPrompt(unwatched)]
+  const prompts = [wanted, unwanted, archived, await addPrompt(other), await addPrompt(unwatched)]
   for (const prompt of prompts) {
     await send(prompt, before, 40, 60)
     await send(prompt, after, 90, 10)
@@ -170,6 +172,34 @@ test('organisations take turns, and a prompt that cannot be read stops no other'
   expect(told.indexOf('only better')).toBe(9)
   await look()
   expect((await readTold(large)).length).toBe(25)
+})
+
+test('a look reads ten prompts together, and counts signals only where two changes can be compared', async () => {
+  const org = await createOrg()
+  await addEndpoint(org)
+  const prompts = await Promise.all(Array.from({ length: 20 }, (_, number) => addPrompt(org, `p${number}`)))
+  for (const prompt of prompts) await send(prompt, after, 1, 1)
+  await db.sql`
+    delete from history_entries
+    where commit_sha = ${before} and prompt_id in (select id from prompts where public_id = any(${prompts.slice(5)}::text[]))`
+  const texts: string[] = []
+  const note = (sql: Sql): Sql =>
+    Object.assign((text: TemplateStringsArray, ...values: unknown[]) => {
+      texts.push(text.join('?'))
+      return sql(text, ...values)
+    }, sql) as Sql
+  const noted: Db = {
+    ...db,
+    sql: note(db.sql),
+    transaction: (work, ...rest) => db.transaction((sql) => work(note(sql)), ...rest),
+  }
+  await db.sql`delete from verdict_lease`
+  await watch(createSignalRollup(db), noted)()
+  expect(texts.filter((text) => text.includes('signal_commit_counts'))).toHaveLength(5)
+  const ofStep = texts.filter(
+    (text) => /history_changes|verdict_looks as/.test(text) && !text.includes('signal_commit'),
+  )
+  expect(ofStep).toHaveLength(2 * 4)
 })
 
 test('one replica looks at a time, until its lease ends', async () => {

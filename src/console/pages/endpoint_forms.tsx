@@ -15,7 +15,7 @@ type Kind = Endpoint['kind']
 type EventType = NonNullable<Endpoint['events']>[number]
 type EndpointProps = { endpoint: Endpoint; onClose(): void }
 
-export const refreshEndpoints = () => refresh('/api/v1/webhooks/endpoints', '/api/v1/audit')
+const refreshEndpoints = () => refresh('/api/v1/webhooks/endpoints', '/api/v1/audit')
 
 const pathOf = ({ id }: Pick<Endpoint, 'id'>) => ({ params: { path: { endpoint_id: id } } })
 
