@@ -18,21 +18,28 @@ export type TcpProxy = {
   close(): void
 }
 
-export async function createProxy(url: string): Promise<TcpProxy> {
+/** How one connection is passed on; `dial` opens another one to the server. */
+export type Relay = (guest: Socket, host: Socket, dial: () => Socket) => void
+
+const pipe: Relay = (guest, host) => guest.pipe(host).pipe(guest)
+
+export async function createProxy(url: string, relay: Relay = pipe): Promise<TcpProxy> {
   let target = new URL(url)
   let [isClosing, isPaused] = [false, false]
   let accepted = 0
   let sockets: Socket[] = []
 
+  const dial = () => connect(Number(target.port), target.hostname)
+
   const server = createServer((guest) => {
     accepted += 1
     guest.on('error', () => {})
     if (isClosing) return guest.end()
-    const host = connect(Number(target.port), target.hostname)
+    const host = dial()
     host.on('error', () => guest.destroy())
     guest.on('close', () => host.destroy())
     host.on('close', () => guest.destroy())
-    if (!isPaused) guest.pipe(host).pipe(guest)
+    if (!isPaused) relay(guest, host, dial)
     sockets.push(guest, host)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -32,9 +32,10 @@ export function requireTexts(texts: string[]): Map<string, string> {
 /** Stores the texts that entries name, and returns the hashes of those that are neither given nor stored. */
 export async function recordTexts(sql: Sql, organisationId: number, refs: TextRef[], texts: Map<string, string>) {
   if (!(await mayStoreTexts(sql, organisationId))) {
-    throw invalid('The organisation does not store texts. Turn it on: prompt-signals orgs update ORG --store-text on', [
-      { path: '/entries', message: 'must have no text_hash until then' },
-    ])
+    throw invalid(
+      'The organisation does not store texts. Turn it on: prompt-signals orgs update ORG --store-text on',
+      [],
+    )
   }
   const named = new Set(refs.map(({ text_hash }) => text_hash))
   await insertTexts(sql, organisationId, new Map([...texts].filter(([hash]) => named.has(hash))))

@@ -1,10 +1,12 @@
 // The package as it is installed: into an empty project, on each runtime.
 import { beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { assign } from '../../clients/typescript/src/assign.ts'
-import { createFolder } from '../program.ts'
+import { launchBrowser } from '../browser.ts'
+import { createFolder, eventually } from '../program.ts'
 import { entry } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
 
@@ -23,11 +25,10 @@ async function run(command: string[], cwd = project, env = {}): Promise<string> 
 }
 
 beforeAll(async () => {
-  const folder = join(root, 'clients/typescript')
-  await run(['bun', 'scripts/api_types.ts'], root)
-  await run(['bun', 'scripts/client.ts'], root)
-  const pack = ['npm', 'pack', '--ignore-scripts', '--json', '--pack-destination', project]
-  const [{ filename, files }] = JSON.parse(await run(pack, folder))
+  // As in a new checkout.
+  await rm(join(root, 'clients/typescript/src/openapi.d.ts'), { force: true })
+  const pack = ['npm', 'pack', './clients/typescript', '--foreground-scripts=false', '--json', '--pack-destination']
+  const [{ filename, files }] = JSON.parse(await run([...pack, project], root))
   packed = files.map(({ path }: { path: string }) => path).sort()
   writeFileSync(join(project, 'package.json'), '{"type":"module"}')
   await run(['npm', 'install', '--offline', '--no-audit', '--no-fund', `./${filename}`])
@@ -93,6 +94,74 @@ test.each([
       prompt: true,
     },
   })
+})
+
+const html = `<!doctype html><link rel="icon" href="data:,">
+<script type="importmap">{ "imports": { "prompt-signals-client": "/node_modules/prompt-signals-client/dist/index.js" } }</script>
+<script type="module">
+  import { createClient } from 'prompt-signals-client'
+  const given = Object.fromEntries(new URLSearchParams(location.search))
+  const { signals } = createClient(given)
+  const record = (value, from) => signals.record(given.prompt, value, { metadata: { from } })
+  window.leave = () => addEventListener('pagehide', () => record('negative', 'pagehide'))
+  window.click = async () => [await record('positive', 'page'), await record('positive', 'page')]
+  window.work = () => new Promise((resolve) => {
+    const worker = new Worker('/worker.mjs', { type: 'module' })
+    worker.onmessage = ({ data }) => resolve(data)
+    worker.postMessage(given)
+  })
+</script>`
+
+const worker = `
+import { createSignals } from '/node_modules/prompt-signals-client/dist/signals.js'
+onmessage = async ({ data: { prompt, ...options } }) =>
+  postMessage(await createSignals(options).record(prompt, 'positive', { metadata: { from: 'worker' } }))
+`
+
+test('the installed package works in Chromium: while the page is left, on it, and in a worker', async () => {
+  writeFileSync(join(project, 'index.html'), html)
+  writeFileSync(join(project, 'worker.mjs'), worker)
+  const left = Promise.withResolvers<void>()
+  const site = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url)
+      if (!pathname.startsWith('/api/')) return new Response(Bun.file(join(project, pathname)))
+      // A slow network: the signal itself can be sent only when its page is gone.
+      if (request.method === 'OPTIONS') await left.promise
+      return fetch(service.url + pathname, request)
+    },
+  })
+  const browser = await launchBrowser()
+  try {
+    const terms = { origins: [site.url.origin], prompts: null, monthly_limit: null }
+    const { key } = await service.createKey(tenant, ['signals:write'], terms)
+    const page = await browser.newPage()
+    const query = new URLSearchParams({ url: `http://localhost:${site.port}`, key, prompt: tenant.prompt })
+    await page.goto(`${site.url}index.html?${query}`)
+    await page.evaluate('leave()')
+    await page.goto('about:blank')
+    left.resolve()
+    const listed = async () => {
+      const { body } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)
+      return body.data.map(({ value, metadata }: { value: string; metadata: object }) => ({ value, ...metadata }))
+    }
+    const onLeaving = { value: 'negative', from: 'pagehide' }
+    await eventually(listed, [onLeaving])
+
+    await page.goto(`${site.url}index.html?${query}`)
+    expect(await page.evaluate('click()')).toMatchObject([{ replayed: false }, { replayed: true }])
+    expect(await page.evaluate('work()')).toMatchObject({ replayed: false })
+    expect(await listed()).toEqual([
+      { value: 'positive', from: 'worker' },
+      { value: 'positive', from: 'page' },
+      onLeaving,
+    ])
+  } finally {
+    await browser.close()
+    await site.stop(true)
+  }
 })
 
 test.each(['README.md', 'docs/clients.md', 'clients/typescript/README.md'])(

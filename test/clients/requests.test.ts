@@ -1,10 +1,6 @@
 import { expect, test } from 'bun:test'
-import fc from 'fast-check'
 import { createClient, createSignalBuffer, PromptSignalsError } from '../../clients/typescript/src/index.ts'
-import { inFullRun } from '../full.ts'
 import { useNewTenant, useService } from '../use.ts'
-
-const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
 const service = useService()
 const tenant = useNewTenant(service)
@@ -110,24 +106,6 @@ test('a history is read over all its pages', async () => {
   await service.addHistory(tenant.prompt, entries)
   const read = await Array.fromAsync(clientWith([]).client.history.list(tenant.prompt))
   expect(read.map((entry) => entry.commit_sha)).toEqual(commits.reverse())
-})
-
-test(`a buffer records every signal once and in order over a network that fails (TEST_SEED=${seed})`, async () => {
-  const number = inFullRun(10_000, 2_000)
-  const fault = fc.constantFrom<Fault>('lost request', 'lost answer', 'cut answer', 'sent twice', 'unavailable', 'none')
-  const { key, prompt } = await service.createTenant(number)
-  const { fetch } = faulty(fc.sample(fault, { seed, numRuns: inFullRun(100, 12) }).values())
-  const { signals } = createClient({ url: service.url, key, fetch, retries: 0 })
-  const buffer = createSignalBuffer({ signals, batchSize: number / 8, intervalMs: 5 })
-  const recorded: Promise<{ id?: number }>[] = []
-  for (let n = 0; n < number; n += 1) {
-    recorded.push(buffer.record(prompt, 'positive', { metadata: { n } }))
-  }
-  await buffer.close()
-  const ids = (await Promise.all(recorded)).map(({ id }) => id)
-  const rows = await Array.fromAsync(clientWith([], { key }).client.signals.export(prompt))
-  expect(rows.map(({ id }) => id)).toEqual(ids as number[])
-  expect(rows.map(({ metadata }) => metadata?.n)).toEqual(Array.from({ length: number }, (_, n) => n))
 })
 
 test('a buffer repeats a batch with the same keys, also where the caller gave no key', async () => {

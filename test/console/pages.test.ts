@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
 import { consolePaths } from '../../src/http/console_paths.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { findBarriers, findOverflow, findSmallTargets } from '../browser.ts'
@@ -9,6 +10,7 @@ import { addEvidence, daysAgo } from './evidence.ts'
 import { useConsole } from './open.ts'
 
 const own = useConsole()
+const clientPath = join(import.meta.dir, '../../clients/typescript/src/index.ts')
 let promptPath: string
 
 beforeAll(async () => {
@@ -437,16 +439,19 @@ test('a change is told by its title, and a comparison is missing for one of two 
   ])
 })
 
-test('a prompt without signals has a command to copy, which works, and says when the first signal has arrived', async () => {
+test.each([
+  ['the command', (text: string) => ['sh', '-c', `${text} -sf`]],
+  ['the lines of JavaScript', (text: string) => ['bun', '-e', text.replace('prompt-signals-client', clientPath)]],
+])('a prompt without signals has %s to copy, and says when the first signal has arrived', async (what, commandOf) => {
   const { id } = (await own.service.post('/prompts', own.admin, { name: 'silent' })).body.data
   const { page } = await own.open(`/prompts/${id}`, { permissions: ['clipboard-read', 'clipboard-write'] })
   await page.getByText('Waiting for the first signal').waitFor()
   expect(await findBarriers(page)).toEqual([])
-  await page.getByRole('button', { name: 'Copy the command' }).click()
+  await page.getByRole('button', { name: `Copy ${what}` }).click()
   await page.getByText('Copied', { exact: true }).waitFor()
-  const command: string = await page.evaluate('navigator.clipboard.readText()')
+  const command = commandOf(await page.evaluate('navigator.clipboard.readText()'))
   const env = { ...process.env, KEY: own.tenant.key }
-  expect(await Bun.spawn(['sh', '-c', `${command} -sf`], { env, stdout: 'ignore' }).exited).toBe(0)
+  expect(await Bun.spawn(command, { env, stdout: 'ignore' }).exited).toBe(0)
   await page.getByText('✓ The first signal has arrived').waitFor()
   await page.locator('.u-over').waitFor()
   // Another prompt that has signals, but not in this range, does not wait.

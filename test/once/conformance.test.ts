@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { tools } from '../../src/mcp/tools.ts'
 import { createFolder } from '../program.ts'
 import { useService, useTenant } from '../use.ts'
 
@@ -39,28 +40,54 @@ const failingBefore = [
 test.each([
   ['2026-07-28', failing],
   ['2025-11-25', [...failing, ...failingBefore]],
-])(
-  'follows version %s of the protocol, but for the listed scenarios',
-  async (version, expected) => {
-    // The scenarios know no key.
-    const proxy = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      fetch({ method, headers, body }) {
-        const withKey = { ...Object.fromEntries(headers), authorization: `Bearer ${tenant.key}` }
-        return fetch(`${service.url}/mcp`, { method, headers: withKey, body })
-      },
-    })
-    const file = join(createFolder(), 'failing.yml')
-    await Bun.write(file, JSON.stringify({ server: expected }))
-    const options = ['--url', `${proxy.url}mcp`, '--spec-version', version, '--expected-failures', file]
-    const child = Bun.spawn([process.execPath, '--bun', program, 'server', ...options], { stderr: 'inherit' })
-    const [shown, status] = await Promise.all([new Response(child.stdout).text(), child.exited])
-    await proxy.stop(true)
-    expect({ status, summary: shown.slice(shown.indexOf('=== SUMMARY')) }).toEqual({
-      status: 0,
-      summary: expect.stringMatching(/✓ tools-list: \d passed, 0 failed/),
-    })
-  },
-  60_000,
-)
+])('follows version %s of the protocol, but for the listed scenarios', async (version, expected) => {
+  // The scenarios know no key.
+  const proxy = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch({ method, headers, body }) {
+      const withKey = { ...Object.fromEntries(headers), authorization: `Bearer ${tenant.key}` }
+      return fetch(`${service.url}/mcp`, { method, headers: withKey, body })
+    },
+  })
+  const file = join(createFolder(), 'failing.yml')
+  await Bun.write(file, JSON.stringify({ server: expected }))
+  const options = ['--url', `${proxy.url}mcp`, '--spec-version', version, '--expected-failures', file]
+  const child = Bun.spawn([process.execPath, '--bun', program, 'server', ...options], { stderr: 'inherit' })
+  const [shown, status] = await Promise.all([new Response(child.stdout).text(), child.exited])
+  await proxy.stop(true)
+  expect({ status, summary: shown.slice(shown.indexOf('=== SUMMARY')) }).toEqual({
+    status: 0,
+    summary: expect.stringMatching(/✓ tools-list: \d passed, 0 failed/),
+  })
+})
+
+test('the command line of the inspector lists the tools and calls one', async () => {
+  const inspector = fileURLToPath(import.meta.resolve('@modelcontextprotocol/inspector-cli/build/cli.js'))
+  // It looks for its package.json from the working directory.
+  const cwd = dirname(inspector)
+  const inspect = async (...asked: string[]) => {
+    const key = ['--header', `authorization: Bearer ${tenant.key}`]
+    const command = [
+      'node',
+      inspector,
+      '--cli',
+      `${service.url}/mcp`,
+      '--transport',
+      'http',
+      ...key,
+      '--method',
+      ...asked,
+    ]
+    const child = Bun.spawn(command, { cwd, stderr: 'pipe' })
+    const [shown, errors, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+    if (status !== 0) throw new Error(errors)
+    return JSON.parse(shown)
+  }
+  const { tools: listed } = await inspect('tools/list')
+  expect(listed.map(({ name }: { name: string }) => name)).toEqual(tools.map(({ name }) => name))
+  const given = ['--tool-arg', `prompt_id=${tenant.prompt}`, 'value=negative', 'metadata={"model":"a"}']
+  const { structuredContent } = await inspect('tools/call', '--tool-name', 'record_signal', ...given)
+  const { body } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)
+  expect(body.data).toMatchObject([{ id: structuredContent.data.id, value: 'negative', metadata: { model: 'a' } }])
+})

@@ -116,9 +116,16 @@ test.each([
   expect(wrong).toEqual([])
 })
 
-test('only one file knows prom-client', () => {
-  const knowing = imports.filter(({ target }) => target.startsWith('prom-client')).map(({ from }) => from)
-  expect(knowing).toEqual(['src/ops/process_metrics.ts'])
+test.each([
+  ['prom-client', 'src/ops/process_metrics.ts'],
+  ['@modelcontextprotocol/server', 'src/mcp/serve.ts'],
+])('only one file knows %s', (library, file) => {
+  expect(imports.filter(({ target }) => target.startsWith(library)).map(({ from }) => from)).toEqual([file])
+})
+
+test('the library of agents is loaded by their first request, not by the start', () => {
+  const loading = imports.filter(({ target, isType }) => target === 'src/mcp/serve.ts' && !isType)
+  expect(loading).toMatchObject([{ from: 'src/mcp/routes.ts', isLazy: true }])
 })
 
 test.each([

@@ -29,10 +29,13 @@ export function useFirstSignal(prompt: string, isEmpty: boolean): 'known' | 'awa
 
 /** How to record the first signal of a prompt, and whether it has arrived. */
 export function FirstSignal({ prompt, hasArrived }: { prompt: string; hasArrived: boolean }) {
-  const url = new URL(href(`/api/v1/prompts/${encodeURIComponent(prompt)}/signals`), location.href)
+  const root = new URL(href('/'), location.href).href.replace(/\/$/, '')
   const command = `curl -X POST -H "Authorization: Bearer $KEY" \\
   -H 'Content-Type: application/json' -d '{"value":"positive"}' \\
-  '${url}'`
+  '${root}/api/v1/prompts/${encodeURIComponent(prompt)}/signals'`
+  const lines = `import { createClient } from 'prompt-signals-client'
+const client = createClient({ url: '${root}', key: process.env.KEY })
+await client.signals.record('${prompt}', 'positive')`
   return (
     <div class="note first-signal">
       <p class="note-title" role="status">
@@ -41,10 +44,14 @@ export function FirstSignal({ prompt, hasArrived }: { prompt: string; hasArrived
       {!hasArrived && (
         <>
           <p>
-            Record one with a <a href={href('/settings/keys')}>key</a> for <strong>app</strong> in <code>KEY</code>:
+            Put a <a href={href('/settings/keys')}>key</a> for <strong>app</strong> into <code>KEY</code>, and record
+            one:
           </p>
           <Command>{command}</Command>
           <CopyButton text={command} of="the command" />
+          <p>Or with the client for JavaScript:</p>
+          <Command>{lines}</Command>
+          <CopyButton text={lines} of="the lines of JavaScript" />
         </>
       )}
     </div>

@@ -31,7 +31,7 @@ export function Webhooks() {
       <div class="prose">
         <p>
           A webhook records pushes and pull requests as history of the prompts that are linked to files of the
-          repository.
+          repository. For other hosts, run <code>prompt-signals sync</code> after every push.
         </p>
         {made ? (
           <Instructions webhook={made} />
