@@ -36,16 +36,11 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
   let rate = first > low && first < high ? first : (low + high) / 2
   // Newton's method takes about five steps. With 60, even halving would use up the digits of a double.
   for (let steps = 0; steps < 60; steps += 1) {
-    const [p, q, r, t] = [rate, 1 - rate, rate + difference, 1 - rate - difference]
-    const slope = ratio(base.positive, p) - ratio(base.negative, q) + ratio(head.positive, r) - ratio(head.negative, t)
+    const slope = slopeAt(base, rate) + slopeAt(head, rate + difference)
     if (slope === 0) return rate
     if (slope > 0) low = rate
     else high = rate
-    const curvature =
-      ratio(base.positive, p * p) +
-      ratio(base.negative, q * q) +
-      ratio(head.positive, r * r) +
-      ratio(head.negative, t * t)
+    const curvature = curvatureAt(base, rate) + curvatureAt(head, rate + difference)
     // Checked before halving, which would leave a rate that cannot get any closer.
     if (Math.abs(slope / curvature) < 1e-14) return rate
     const next = rate + slope / curvature
@@ -54,7 +49,13 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
   return rate
 }
 
-const ratio = (count: number, by: number): number => (count === 0 ? 0 : count / by)
+/** The derivative of the log likelihood. A count of 0 adds nothing, even at the rates 0 and 1. */
+const slopeAt = ({ positive, negative }: Counts, rate: number): number =>
+  (positive && positive / rate) - (negative && negative / (1 - rate))
+
+/** Its second derivative, with the sign changed. */
+const curvatureAt = ({ positive, negative }: Counts, rate: number): number =>
+  (positive && positive / (rate * rate)) + (negative && negative / ((1 - rate) * (1 - rate)))
 
 const halfLogOfTwoPi = 0.5 * Math.log(2 * Math.PI)
 

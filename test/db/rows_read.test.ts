@@ -4,8 +4,8 @@ import { readRows } from '../rows_read.ts'
 import { fillEvery } from '../signals/fixtures.ts'
 import { useOwnService } from '../use.ts'
 
-/** What other tests leave to do in the background would be counted too. */
-const service = useOwnService()
+/** What other tests leave to do in the background would be counted too. On a busy machine, filling tables takes long. */
+const service = useOwnService({ queryTimeoutMs: 60_000 })
 
 const changes = 30
 const madeUp = 1_000
