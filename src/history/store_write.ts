@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
+import type { KeyRange } from './commit_names.ts'
 import type { EntryToRecord, KnownEntry } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
 
@@ -34,15 +35,15 @@ export async function lockHistories(
 /**
  * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that entries of the same
  * time keep the order in which they arrived. Fails immediately when another transaction holds one of them: a waiting
- * transaction would keep a connection from others. With `unless`, adds one entry only if its prompt has this public id
- * and no entry of it has a commit in that range. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
+ * transaction would keep a connection from others. With a public id, adds one entry only if its prompt has that id and
+ * no entry in these ranges of commits. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
  * meanwhile either; the caller has the lock and looks again.
  */
 export async function insertEntries(
   sql: Sql,
   organisationId: number,
   entries: EntryToRecord[],
-  unless: { publicId: string; low: string; high: string } | null = null,
+  { publicId, commits }: { publicId: string | null; commits: KeyRange[] } = { publicId: null, commits: [] },
 ): Promise<Inserted[]> {
   const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
   // The groups are complete before the first call of update_derived_history, so it sees all new entries.
@@ -51,7 +52,7 @@ export async function insertEntries(
       select id, organisation_id, live_branch, history_version
       from prompts
       where organisation_id = ${organisationId} and id = any (${promptIds}::text::bigint[])
-        and (${unless?.publicId ?? null}::text is null or public_id = ${unless?.publicId ?? null}::text)
+        and (${publicId}::text is null or public_id = ${publicId}::text)
       order by id
       for no key update nowait
     ), added as (
@@ -66,14 +67,19 @@ export async function insertEntries(
         e.action in ('deployed', 'pr_merged') and (p.live_branch is null or p.live_branch = e.branch_name)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(entries)}::text::json) with ordinality e
       join locked p on p.id = e.prompt_id
-      where ${unless?.low ?? null}::text is null
+      where ${publicId}::text is null
         or p.history_version = (
           select seen.history_version from prompts seen where seen.organisation_id = p.organisation_id and seen.id = p.id
         )
         and not exists (
-          select from history_entries h
-          where h.organisation_id = p.organisation_id and h.prompt_id = p.id
-            and lower(h.commit_sha) between ${unless?.low ?? null}::text and ${unless?.high ?? null}::text
+          select
+          from unnest(${commits.map(({ low }) => low)}::text[], ${commits.map(({ high }) => high)}::text[]) c (low, high)
+          cross join lateral (
+            select from history_entries h
+            where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+              and lower(h.commit_sha) between c.low and c.high
+            offset 0
+          ) known
         )
       order by e.ordinality
       returning id, prompt_id, organisation_id, created_at

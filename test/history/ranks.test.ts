@@ -52,6 +52,8 @@ async function countRowsRead(work: (sql: Sql) => Promise<void>): Promise<number>
   })
 }
 
+const onSql = (sql: Sql) => ({ ...service.services.db, transaction: (work: (sql: Sql) => unknown) => work(sql) }) as Db
+
 async function expectExactRanks({ prompt }: Tenant): Promise<void> {
   const rows = await service.services.db.sql<{ rank: number; before: number; count: number }>`
     select r.rank, n.before, p.history_count as count
@@ -201,9 +203,21 @@ test('a page reads a bounded number of rows at any depth, also when one prompt h
   // The newest entry, and one with five newer ones.
   for (const created_at of [minute(6_000), minute(4_994.5)]) {
     const read = await countRowsRead(async (sql) => {
-      const onSql = { ...db, transaction: (work: (sql: Sql) => unknown) => work(sql) } as Db
-      expect((await recordEntry(onSql, clock, prompt, entry({ created_at }))).isNew).toBeTrue()
+      expect((await recordEntry(onSql(sql), clock, prompt, entry({ created_at }))).isNew).toBeTrue()
     })
     expect(read, created_at).toBeLessThan(600)
   }
+})
+
+test('a new entry reads none of those whose hashes only begin alike', async () => {
+  const tenant = await service.createTenant()
+  const { db, clock } = service.services
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  const commit = (number: number) => `abcdef1${number.toString(16).padStart(33, '0')}`
+  const of = (number: number) => entry({ commit_sha: commit(number), created_at: minute(number) })
+  await importEntries(tenant, range(1_000).map(of))
+  const read = await countRowsRead(async (sql) => {
+    expect((await recordEntry(onSql(sql), clock, prompt, of(1_000))).isNew).toBeTrue()
+  })
+  expect(read).toBeLessThan(600)
 })
