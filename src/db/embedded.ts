@@ -24,7 +24,9 @@ export async function openEmbedded(dataDir: string, observer: DatabaseObserver =
   try {
     const engine = await startEngineThread(filesOf(dataDir))
     if (isNew) observer.onCreated?.(dataDir)
-    const backend = new Backend(engine.execute, (error) => observer.onFailure?.(error))
+    let isClosing = false
+    // What still comes while it closes is rejected; that is no failure of the engine.
+    const backend = new Backend(engine.execute, (error) => isClosing || observer.onFailure?.(error))
     engine.died.then((reason) => backend.fail(reason))
     const housekeeping = openHousekeeping(() => new Session(backend), observer)
     return {
@@ -35,7 +37,10 @@ export async function openEmbedded(dataDir: string, observer: DatabaseObserver =
         await backend.endSessions()
         // A failed engine must not write: what is on the disk is right, what is in its memory may not be.
         if (backend.failed) engine.terminate()
-        else await engine.close()
+        else {
+          isClosing = true
+          await engine.close()
+        }
         lock.release()
       },
     }

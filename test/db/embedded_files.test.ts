@@ -167,3 +167,13 @@ test('closes cleanly: the next start has nothing to recover', async () => {
   await driver.end()
   expect(await reopen(dir, (sql) => sql`select * from left_open`)).toEqual([])
 })
+
+test('a connection that comes while it closes is rejected, which is no failure', async () => {
+  const failures: string[] = []
+  const engine = await openEmbedded(join(root, 'late'), { onFailure: ({ message }) => failures.push(message) })
+  await engine.close()
+  const late = openDriver(engine)
+  expect(await rejectionOf(late`select 1`)).toContain('it was closed')
+  expect(failures).toEqual([])
+  await late.end({ timeout: 0 })
+})
