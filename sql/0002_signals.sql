@@ -91,7 +91,7 @@ $$;
 -- Locks each organisation until the transaction ends. This makes the limit exact, commits the ids of an organisation in
 -- the order in which they are drawn, and lets a call see the idempotency keys of the calls before it. A call that
 -- commits early does not hold the locks while the disk or a synchronous standby confirms the commit.
-create procedure write_signals(
+create function write_signals(
   -- The months that the signals count towards: each organisation's month once, in ascending order of the organisations,
   -- so that two calls never deadlock.
   organisation_ids bigint[],
@@ -119,13 +119,10 @@ create procedure write_signals(
   browser_key_ids bigint[],
   browser_key_months date[],
   browser_key_numbers integer[],
-  -- Whether to commit without waiting for the disk, and then to wait for a second, empty transaction. The log is
-  -- sequential, so that one confirms the first. Only possible outside of a transaction.
-  commits_early boolean,
   -- Returned in the result.
-  write_number bigint,
-  inout result json
+  write_number bigint
 )
+returns json
 language plpgsql
 as $$
 declare
@@ -303,19 +300,26 @@ begin
     where idempotency_key_list[n] is not null and outcomes[n] = 'recorded';
   end if;
 
-  result := json_build_object(
+  -- A replay confirms a signal that another call may have committed early. The message makes this transaction wait for it.
+  if 'replayed' = any (outcomes) then
+    is_set := pg_logical_emit_message(true, 'prompt-signals', '') is not null;
+  end if;
+  return json_build_object(
     'write', write_number, 'outcomes', outcomes, 'ids', ids, 'earlierTimes', earlier_times, 'used', used,
     'keyUsed', key_used, 'monthLimits', month_limits, 'browserKeyLimits', browser_key_limits
   );
-  if commits_early then
-    is_set := set_config('synchronous_commit', 'off', true) is not null;
-    commit;
-  end if;
-  -- The message does nothing but make this transaction wait for the log. A replay also confirms a signal that another call
-  -- may have committed early.
-  if commits_early or 'replayed' = any (outcomes) then
-    is_set := pg_logical_emit_message(true, 'prompt-signals', '') is not null;
-  end if;
+end
+$$;
+
+-- Commits what made the result without waiting for the disk, which releases its locks, and then waits for a second
+-- transaction. The log is sequential, so that one confirms the first; the message does nothing but make it wait.
+create procedure commit_early(inout result json)
+language plpgsql
+as $$
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  commit;
+  perform pg_logical_emit_message(true, 'prompt-signals', '');
 end
 $$;
 

@@ -68,8 +68,8 @@ export async function writeSignals(
   const hasIdempotencyKeys = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
   writes += 1
   const write = writes
-  const [row] = await sql<{ result: Written }>`
-    call write_signals(
+  const { text, values } = statement`
+    write_signals(
       ${toArray(months.owners)}::text::bigint[],
       ${toArray(months.dates)}::text::date[],
       ${toArray(prompts.map(({ id }) => id))}::text::bigint[],
@@ -86,10 +86,10 @@ export async function writeSignals(
       ${browserKeys && toArray(browserKeys.owners)}::text::bigint[],
       ${browserKeys && toArray(browserKeys.dates)}::text::date[],
       ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
-      ${commitsEarly}::boolean,
-      ${write}::bigint,
-      null
+      ${write}::bigint
     )`
+  const whole = commitsEarly ? around('call commit_early(', text, ')') : around('select', text, 'as result')
+  const [row] = await sql<{ result: Written }>(whole, ...values)
   // The result of another write would show one organisation's signals to another.
   const written = row?.result
   if (written?.write !== write) throw new Error('response does not match request')
@@ -107,6 +107,16 @@ export async function writeSignals(
       keyUsage: keyLimit == null ? null : { used: keyUsed?.[index] as number, limit: keyLimit },
     }
   })
+}
+
+const statement = (text: TemplateStringsArray, ...values: unknown[]) => ({ text, values })
+
+/** The same parameters in a longer statement. */
+function around(before: string, text: TemplateStringsArray, after: string): TemplateStringsArray {
+  const parts = [...text]
+  parts[0] = `${before} ${parts[0]}`
+  parts[parts.length - 1] += ` ${after}`
+  return Object.assign(parts, { raw: parts })
 }
 
 export type UsedKey = { organisationId: number; key: string }
