@@ -57,10 +57,14 @@ export function createPromptOrders({ db, clock, rollup, heavyReads }: Services) 
     const found = await limited(() => findPromptNames(db.sql, organisationId, filters, maxSortedPrompts))
     if (!found) throw tooMany()
     const prompts: Valued[] = []
-    for (let start = 0; start < found.length; start += promptsPerStatement) {
+    const readSome = async (start: number) => {
       const some = found.slice(start, start + promptsPerStatement)
       const values = await limited(() => readValues(db.sql, rollup, list, some))
-      prompts.push(...some.map(({ id }, index) => ({ id, value: values[index] as Value })))
+      return some.map(({ id }, index) => ({ id, value: values[index] as Value }))
+    }
+    // Two at a time, as many as an organisation may read.
+    for (let start = 0; start < found.length; start += 2 * promptsPerStatement) {
+      prompts.push(...(await Promise.all([readSome(start), readSome(start + promptsPerStatement)])).flat())
     }
     return { prompts: await sortInSlices(prompts, compare), ...started }
   }
