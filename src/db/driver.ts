@@ -25,10 +25,16 @@ export type SessionOptions = {
 }
 
 /**
- * Statements are planned once for any values: planning takes longer than most of them run. A plan for an empty table
- * must not scan it from end to end once it has grown. Compiling never pays off for reads through an index.
+ * Statements are planned once for any values: planning takes longer than most of them run. A plan for a small table must
+ * not scan it from end to end once it has grown, nor collect all rows of a prompt to sort them: each read has an index in
+ * its order. Compiling never pays off for reads through an index.
  */
-const plannerSettings = { jit: 'off', plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' }
+const plannerSettings = {
+  jit: 'off',
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+}
 
 /** The driver's own types leave some of its options out. */
 type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; texts: postgres.PostgresType }> & {

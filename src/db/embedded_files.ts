@@ -40,11 +40,15 @@ export async function prepareFiles(directory: string): Promise<void> {
   const path = join(directory, 'PG_VERSION')
   if (!fs.existsSync(path)) throw new Error(`${directory} is not a Postgres data directory: it has no PG_VERSION`)
   const found = fs.readFileSync(path, 'utf8').trim()
-  if (found === POSTGRES_MAJOR) return
-  throw new Error(
-    `${directory} was written by PostgreSQL ${found}, and this program holds PostgreSQL ${POSTGRES_MAJOR}: ` +
-      'back it up with the program that wrote it and restore that here',
-  )
+  if (found !== POSTGRES_MAJOR) {
+    throw new Error(
+      `${directory} was written by PostgreSQL ${found}, and this program holds PostgreSQL ${POSTGRES_MAJOR}: ` +
+        'back it up with the program that wrote it and restore that here',
+    )
+  }
+  // Whoever holds the data directory is alone with it. A kill during the start can leave this file empty, and Postgres
+  // would then never start again.
+  fs.rmSync(join(directory, 'postmaster.pid'), { force: true })
 }
 
 async function createFiles(directory: string): Promise<void> {

@@ -155,6 +155,13 @@ test('opens a directory whose first start was killed while it was being made', a
   expect(fs.readdirSync(dir).sort()).toEqual(['lock', 'pgdata'])
 })
 
+test('opens a directory with the empty lock file of a start that was killed while Postgres wrote it', async () => {
+  const directory = join(root, 'killed-at-lock')
+  await (await openEmbedded(directory)).close()
+  fs.writeFileSync(join(directory, 'pgdata/postmaster.pid'), '')
+  await (await openEmbedded(directory)).close()
+})
+
 test('closes cleanly: the next start has nothing to recover', async () => {
   const dir = join(root, 'clean')
   const engine = await openEmbedded(dir)

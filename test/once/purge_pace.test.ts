@@ -25,8 +25,10 @@ async function purge(isEmbedded: boolean, msPerStep: (rows: number) => number, s
 }
 
 test('a purge rests after each step for as long as the step took', async () => {
-  await purge(false, () => 30, 8)
-  expect(timer.mock.calls.map(([, ms]) => ms)).toEqual(Array(8).fill(30))
+  // Nothing else in this process waits for so long.
+  const stepMs = 37
+  await purge(false, () => stepMs, 8)
+  expect(timer.mock.calls.filter(([, ms]) => ms === stepMs).length).toBe(8)
 })
 
 test('short steps grow and long ones shrink, but not on the embedded engine; the last commit covers all', async () => {
