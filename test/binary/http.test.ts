@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { redisPrefix, redisUrl } from '../harness.ts'
+import { eventually } from '../program.ts'
 import { exchange, formatRequest } from '../socket.ts'
 import { useProgram } from '../use.ts'
 
@@ -8,9 +9,10 @@ const { client, server, tenant } = useProgram(() => ({ REDIS_URL: redisUrl(), RE
 afterAll(() => expect(server.stderr()).toBe(''))
 
 test('says that it is alive, and ready with its database and Redis', async () => {
-  const [live, ready] = await Promise.all([client.call('GET', '/livez'), client.call('GET', '/readyz')])
-  expect([live.status, live.body]).toEqual([200, { status: 'alive' }])
-  expect([ready.status, ready.body]).toEqual([200, { ready: true, database: 'up', redis: 'up' }])
+  const { status, body } = await client.call('GET', '/livez')
+  expect([status, body]).toEqual([200, { status: 'alive' }])
+  // On a busy machine Redis may answer the first commands too late, and be down for a moment.
+  await eventually(async () => (await client.call('GET', '/readyz')).body, { ready: true, database: 'up', redis: 'up' })
 })
 
 test('serves its documentation, the page and all that it loads', async () => {

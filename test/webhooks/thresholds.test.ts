@@ -19,9 +19,12 @@ test('an organisation is told of each threshold once a month, on any number of r
     await Promise.all([tellThresholds(db, service.clock), tellThresholds(db, service.clock)])
     // Events are pruned while the month goes on.
     const rows = await db.sql<{ data: unknown }>`
-      delete from webhook_events v using organisations o
-      where o.id = v.organisation_id and o.public_id = ${org}
-      returning v.data`
+      with gone as (
+        delete from webhook_events v using organisations o
+        where o.id = v.organisation_id and o.public_id = ${org}
+        returning v.id, v.data
+      )
+      select data from gone order by id`
     told.push(...rows.map(({ data }) => data))
   }
   const send = async (signals: number) => {
