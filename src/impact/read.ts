@@ -52,19 +52,17 @@ export async function readDecidedImpacts(
   const recent = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
   const watched = new Set(recent.map(({ id }) => id))
   const { changes, commits } = await readChanges(sql, organisationId, promptIds, [...watched])
-  const read = async ([promptId, own]: [number, Change[]]) => {
-    const compared = own.filter(({ id, before_id }) => watched.has(id) && before_id !== null)
-    if (compared.length === 0) return []
-    const counts = await countSignals(sql, { id: promptId, organisationId }, own, commits.get(promptId) ?? [])
-    return compared.flatMap((change) => {
-      const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
-      // Most are undecided, which takes far less time to find out than the interval.
-      if (!before || !after || !canBeDecided(daysOf(before), daysOf(after), defaultMargin)) return []
-      const impact = describeChange(change, after, before, defaultMargin)
-      return isDecided(impact) ? { promptId, impact } : []
-    })
-  }
-  return (await Promise.all([...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].map(read))).flat()
+  const compared = changes.filter(({ id, before_id }) => watched.has(id) && before_id !== null)
+  const comparable = new Set(compared.map(({ prompt_id }) => prompt_id))
+  const counted = changes.filter(({ prompt_id }) => comparable.has(prompt_id))
+  const counts = await countSignals(sql, organisationId, counted, commits)
+  return compared.flatMap((change) => {
+    const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
+    // Most are undecided, which takes far less time to find out than the interval.
+    if (!before || !after || !canBeDecided(daysOf(before), daysOf(after), defaultMargin)) return []
+    const impact = describeChange(change, after, before, defaultMargin)
+    return isDecided(impact) ? { promptId: change.prompt_id, impact } : []
+  })
 }
 
 export type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
@@ -81,17 +79,23 @@ async function readChanges(sql: Sql, organisationId: number, promptIds: number[]
   return { changes: changes.filter((change) => promptIds.includes(change.prompt_id)), commits }
 }
 
-async function countSignals(sql: Sql, prompt: OwnedPrompt, changes: Change[], all: string[]) {
-  const commits = { all, short: all.filter(canBeginHash), shown: changes.map(({ commit_key }) => commit_key) }
-  const signals = await selectSignalCounts(sql, prompt, splitBounds(boundsOf(changes)), commits)
-  return attribute(changes, all, signals)
+/** The signals of each of these changes of prompts. `commits` are those of all changes of each prompt. */
+async function countSignals(sql: Sql, organisationId: number, changes: Change[], commits: Map<number, string[]>) {
+  if (changes.length === 0) return new Map<number, ChangeCounts>()
+  const ofPrompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)]
+  const given = ofPrompts.map(([id, own]) => {
+    const all = commits.get(id) ?? []
+    const shown = own.map(({ commit_key }) => commit_key)
+    return { id, ...splitBounds(boundsOf(own)), commits: all, short: all.filter(canBeginHash), shown }
+  })
+  const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, given), ({ promptId }) => promptId)
+  return new Map(ofPrompts.flatMap(([id, own]) => [...attribute(own, commits.get(id) ?? [], signals.get(id) ?? [])]))
 }
 
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
-export async function readCounts(sql: Sql, prompt: OwnedPrompt, ids: number[]) {
-  const { changes, commits } = await readChanges(sql, prompt.organisationId, [prompt.id], ids)
-  if (changes.length === 0) return { changes, counts: new Map<number, ChangeCounts>() }
-  return { changes, counts: await countSignals(sql, prompt, changes, commits.get(prompt.id) ?? []) }
+export async function readCounts(sql: Sql, { id, organisationId }: OwnedPrompt, ids: number[]) {
+  const { changes, commits } = await readChanges(sql, organisationId, [id], ids)
+  return { changes, counts: await countSignals(sql, organisationId, changes, commits) }
 }
 
 /** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */

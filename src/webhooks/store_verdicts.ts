@@ -1,14 +1,23 @@
 import type { Sql } from '../db/client.ts'
 
-/** The organisations with an enabled endpoint that wants verdicts. */
-export async function selectWatched(sql: Sql): Promise<number[]> {
-  const rows = await sql<{ id: number }>`
-    select distinct e.organisation_id as id
+/**
+ * An organisation with an enabled endpoint that wants verdicts. `state` changes with every recorded signal and with these
+ * endpoints.
+ */
+export type WatchedOrganisation = { id: number; state: string }
+
+export const selectWatched = (sql: Sql) =>
+  sql<WatchedOrganisation>`
+    select
+      e.organisation_id as id,
+      concat(
+        md5(json_agg(json_build_array(e.id, e.prompts) order by e.id)::text), ' ',
+        (select sum(u.used) from signal_usage u where u.organisation_id = e.organisation_id)
+      ) as state
     from webhook_endpoints e
     where e.disabled_at is null and (e.events is null or 'impact.decided' = any (e.events))
-    order by 1`
-  return rows.map(({ id }) => id)
-}
+    group by e.organisation_id
+    order by e.organisation_id`
 
 /** Takes or renews the lease, for `seconds`. Returns false while another holder has it. */
 export async function holdLease(sql: Sql, holder: string, seconds: number): Promise<boolean> {

@@ -16,20 +16,26 @@ import {
   selectDecided,
   selectPromptsToLookAt,
   selectWatched,
+  type WatchedOrganisation,
 } from './store_verdicts.ts'
 
 type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 type Options = { isStopping(): boolean; onFailure(error: unknown): void }
 
 /** How often new signals are looked for. */
-export const lookEveryMs = 15_000
+export const lookEveryMs = 5_000
+/** Without new signals, prompts are looked at this often: one may no longer be archived. */
+const lookAnywayMs = 600_000
 /** A replica that was killed is replaced after this time. */
 const [leaseSeconds, renewEveryMs] = [20, 5_000]
-/** Bounds how long a transaction holds the embedded engine's one connection. */
-const promptsPerTransaction = 10
+/** How many prompts are looked at together. A transaction holds the embedded engine's one connection. */
+const [promptsPerStep, promptsPerEmbeddedStep] = [50, 10]
 /** Which changes are watched: the live one, and the newest of the last days. */
 const [watchedDays, maxWatched] = [30, 25]
 const dayMs = 86_400_000
+
+/** Goes through the prompts of an organisation. Each step returns false if it failed for one. */
+type Pass = { steps: AsyncGenerator<boolean>; startedAt: number; state: string; isDone: boolean; hasFailed: boolean }
 
 /** A change of a prompt whose verdict is decided. */
 type Found = { prompt: PromptToLookAt; impact: DecidedImpact }
@@ -40,7 +46,10 @@ type Found = { prompt: PromptToLookAt; impact: DecidedImpact }
  */
 export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping, onFailure }: Options) {
   const holder = randomBase62(16)
+  const stepSize = db.isEmbedded ? promptsPerEmbeddedStep : promptsPerStep
   let renewedAt = Number.NEGATIVE_INFINITY
+  /** The last pass over each organisation that looked at every prompt. */
+  const complete = new Map<number, Pass>()
 
   async function keepsLease(): Promise<boolean> {
     if (isStopping()) return false
@@ -51,19 +60,19 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
   }
 
   /** Goes through the prompts of an organisation, a few per step. */
-  async function* lookAtAll(organisationId: number) {
+  async function* lookAtAll(organisationId: number): AsyncGenerator<boolean, void> {
     for await (const page of readPrompts(db, organisationId)) {
       const ids = page.map(({ id }) => id)
       const prompts = await selectPromptsToLookAt(db.sql, organisationId, ids)
-      yield
-      for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
-        yield await lookAt(organisationId, prompts.slice(start, start + promptsPerTransaction))
+      yield true
+      for (let start = 0; start < prompts.length; start += stepSize) {
+        yield await lookAt(organisationId, prompts.slice(start, start + stepSize))
       }
     }
   }
 
   /** If the prompts cannot be looked at together, each is tried alone, so that one does not stop the others. */
-  async function lookAt(organisationId: number, prompts: PromptToLookAt[]): Promise<void> {
+  async function lookAt(organisationId: number, prompts: PromptToLookAt[]): Promise<boolean> {
     try {
       const ids = prompts.map(({ id }) => id)
       await rollup.catchUpEach(organisationId, ids, performance.now())
@@ -74,10 +83,12 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
       )
       if (found.length === 0) await recordLooks(db.sql, organisationId, prompts)
       else await db.transaction((sql) => tell(sql, organisationId, prompts, found), { tenant: organisationId })
+      return true
     } catch (error) {
       if (whyUnavailable(error) === 'database') throw error
       if (prompts.length === 1) onFailure(error)
       else for (const prompt of prompts) await lookAt(organisationId, [prompt])
+      return false
     }
   }
 
@@ -119,23 +130,33 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
     await recordLooks(sql, organisationId, prompts)
   }
 
-  /** One pass over the organisations. One that is done begins again if the others take long. */
+  const isUnchanged = ({ id, state }: WatchedOrganisation): boolean => {
+    const last = complete.get(id)
+    return last?.state === state && performance.now() - last.startedAt < lookAnywayMs
+  }
+
+  /** One pass over the organisations with new signals. One that is done begins again if the others take long. */
   return async function lookAtVerdicts(): Promise<void> {
-    const passes = new Map<number, { steps: AsyncGenerator<void>; startedAt: number; isDone: boolean }>()
-    for (;;) {
-      const organisations = await selectWatched(db.sql)
-      for (const id of organisations) {
+    const passes = new Map<number, Pass>()
+    for (let isDone = false; !isDone; ) {
+      isDone = true
+      for (const organisation of await selectWatched(db.sql)) {
+        const { id, state } = organisation
         const startedAt = performance.now()
-        const known = passes.get(id)
-        const isDue = !known || (known.isDone && startedAt - known.startedAt >= lookEveryMs)
-        const pass = isDue ? { steps: lookAtAll(id), startedAt, isDone: false } : known
-        passes.set(id, pass)
-        if (pass.isDone) continue
+        let pass = passes.get(id)
+        if (!pass || pass.isDone) {
+          if ((pass && startedAt - pass.startedAt < lookEveryMs) || isUnchanged(organisation)) continue
+          pass = { steps: lookAtAll(id), startedAt, state, isDone: false, hasFailed: false }
+          passes.set(id, pass)
+        }
+        isDone = false
         if (!(await keepsLease())) return
-        pass.isDone = (await pass.steps.next()).done === true
+        const { value, done } = await pass.steps.next()
+        if (value === false) pass.hasFailed = true
+        pass.isDone = done === true
+        if (pass.isDone && !pass.hasFailed) complete.set(id, pass)
         await yieldFor(startedAt)
       }
-      if (organisations.every((id) => passes.get(id)?.isDone)) return
     }
   }
 }

@@ -3,6 +3,7 @@ import { readConfig } from '../../src/config.ts'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { recordEntry } from '../../src/history/record.ts'
+import { DeadlineError } from '../../src/lib/deadline.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
@@ -27,7 +28,8 @@ beforeAll(async () => {
 afterAll(() => db.close())
 
 const failures: unknown[] = []
-const watch = (rollup = createSignalRollup(db), on = db) =>
+/** Takes small steps on either engine. */
+const watch = (rollup = createSignalRollup(db), on: Db = { ...db, isEmbedded: true }) =>
   createVerdictWatch({ db: on, clock, rollup }, { isStopping: () => false, onFailure: (error) => failures.push(error) })
 
 /** Looks as a replica does that takes over from the one before. */
@@ -47,10 +49,24 @@ async function addPrompt(org: string, name = 'greeting', live = '2026-11-14T09:0
   return id
 }
 
-const send = (prompt: string, commit: string, positive: number, negative: number) => {
+async function send(prompt: string, commit: string, positive: number, negative: number): Promise<void> {
   const signal = (value: Sent['value']) => ({ value, commit, at: '2026-11-14T10:00:00Z' })
   const signals = [...Array(positive).fill(signal('positive')), ...Array(negative).fill(signal('negative'))]
-  return addSignals({ services: { db } } as TestService, prompt, signals)
+  await addSignals({ services: { db } } as TestService, prompt, signals)
+  await db.sql`
+    insert into signal_usage as u (organisation_id, month, used)
+    select p.organisation_id, '2026-11-01', ${signals.length}::integer from prompts p where p.public_id = ${prompt}
+    on conflict (organisation_id, month, block) do update set used = u.used + excluded.used`
+}
+
+/** The database, with a call before each statement. */
+function intercept(before: (text: string, values: unknown[]) => void): Db {
+  const on = (sql: Sql): Sql =>
+    Object.assign(async (text: TemplateStringsArray, ...values: unknown[]) => {
+      before(text.join('?'), values)
+      return sql(text, ...values)
+    }, sql) as Sql
+  return { ...db, sql: on(db.sql), transaction: (work, ...rest) => db.transaction((sql) => work(on(sql)), ...rest) }
 }
 
 const addEndpoint = (org: string, { events = null as string[] | null, prompts = null as string[] | null } = {}) =>
@@ -174,33 +190,32 @@ test('organisations take turns, and a prompt that cannot be read stops no other'
   expect((await readTold(large)).length).toBe(25)
 })
 
-test('a look reads ten prompts together, and counts signals only where two changes can be compared', async () => {
-  const org = await createOrg()
-  await addEndpoint(org)
-  const prompts = await Promise.all(Array.from({ length: 20 }, (_, number) => addPrompt(org, `p${number}`)))
-  for (const prompt of prompts) await send(prompt, after, 1, 1)
-  await db.sql`
+test.each([
+  [true, 2],
+  [false, 1],
+])(
+  'a look takes 20 prompts in few steps, and counts signals where changes can be compared (embedded: %p)',
+  async (isEmbedded, steps) => {
+    const org = await createOrg()
+    await addEndpoint(org)
+    const prompts = await Promise.all(Array.from({ length: 20 }, (_, number) => addPrompt(org, `p${number}`)))
+    for (const prompt of prompts) await send(prompt, after, 1, 1)
+    await db.sql`
     delete from history_entries
     where commit_sha = ${before} and prompt_id in (select id from prompts where public_id = any(${prompts.slice(5)}::text[]))`
-  const texts: string[] = []
-  const note = (sql: Sql): Sql =>
-    Object.assign((text: TemplateStringsArray, ...values: unknown[]) => {
-      texts.push(text.join('?'))
-      return sql(text, ...values)
-    }, sql) as Sql
-  const noted: Db = {
-    ...db,
-    sql: note(db.sql),
-    transaction: (work, ...rest) => db.transaction((sql) => work(note(sql)), ...rest),
-  }
-  await db.sql`delete from verdict_lease`
-  await watch(createSignalRollup(db), noted)()
-  expect(texts.filter((text) => text.includes('signal_commit_counts'))).toHaveLength(5)
-  const ofStep = texts.filter(
-    (text) => /history_changes|verdict_looks as/.test(text) && !text.includes('signal_commit'),
-  )
-  expect(ofStep).toHaveLength(2 * 4)
-})
+    const texts: string[] = []
+    const counted: object[] = []
+    const noted = intercept((text, values) => {
+      texts.push(text)
+      if (text.includes('signal_commit_counts')) counted.push(...JSON.parse(String(values[0])))
+    })
+    await db.sql`delete from verdict_lease`
+    await watch(createSignalRollup(db), { ...noted, isEmbedded })()
+    expect(counted).toHaveLength(5)
+    const ofStep = texts.filter((text) => /history_changes|verdict_looks as/.test(text))
+    expect(ofStep).toHaveLength(steps * 4)
+  },
+)
 
 test('one replica looks at a time, until its lease ends', async () => {
   const org = await createOrg()
@@ -216,3 +231,68 @@ test('one replica looks at a time, until its lease ends', async () => {
   await Promise.all([replica(), watch()()])
   expect(await readTold(org)).toEqual(['greeting better'])
 })
+
+test('an endpoint that wants more prompts than before is told of them without further signals', async () => {
+  const org = await createOrg()
+  const [wanted, other] = [await addPrompt(org), await addPrompt(org, 'other')]
+  await addEndpoint(org, { prompts: [other] })
+  await send(wanted, before, 40, 60)
+  await send(wanted, after, 90, 10)
+  await db.sql`delete from verdict_lease`
+  const replica = watch()
+  await replica()
+  expect(await readTold(org)).toEqual([])
+  await db.sql`
+    update webhook_endpoints set prompts = null
+    where organisation_id = (select id from organisations where public_id = ${org})`
+  await replica()
+  expect(await readTold(org)).toEqual(['greeting better'])
+})
+
+const errors = {
+  'a lost connection': Object.assign(new Error(), { code: 'CONNECTION_CLOSED' }),
+  'a timeout': Object.assign(new Error(), { name: 'PostgresError', code: '57014' }),
+  'a deadlock': Object.assign(new Error(), { name: 'PostgresError', code: '40P01' }),
+  'a late answer': new DeadlineError(),
+  'a fault': new Error('broken'),
+}
+test.each([
+  ['a lost connection', 'from signals s'],
+  ['a late answer', 'signal_watermarks'],
+  ['a timeout', 'signal_commit_counts'],
+  ['a deadlock', 'insert into decided_verdicts'],
+  ['a lost connection', 'insert into webhook_events'],
+  ['a fault', 'insert into verdict_looks'],
+] as const)(
+  'after %s at %s the next look tells the verdict; without new signals it is one statement',
+  async (name, at) => {
+    const org = await createOrg()
+    await addEndpoint(org)
+    const prompt = await addPrompt(org)
+    await send(prompt, before, 40, 60)
+    await send(prompt, after, 90, 10)
+    await look()
+    await db.sql`delete from verdict_lease`
+    const texts: string[] = []
+    let isBroken = false
+    const replica = watch(
+      createSignalRollup(db),
+      intercept((text) => {
+        texts.push(text)
+        if (isBroken && text.includes(at)) throw errors[name]
+      }),
+    )
+    await replica()
+    texts.length = 0
+    await replica()
+    expect(texts).toHaveLength(1)
+    await send(prompt, after, 0, 3_000)
+    isBroken = true
+    await replica().catch((error) => failures.push(error))
+    expect(failures.splice(0)).toEqual([errors[name]])
+    expect(await readTold(org)).toEqual(['greeting better'])
+    isBroken = false
+    await replica()
+    expect(await readTold(org)).toEqual(['greeting better', 'greeting worse'])
+  },
+)
