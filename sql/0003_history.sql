@@ -38,6 +38,8 @@ create table history_entries (
 
 -- Finds a commit by its first characters.
 create index on history_entries (prompt_id, lower(commit_sha));
+-- Finds those that may be short hashes: few, while any number of whole ones may begin alike.
+create index on history_entries (prompt_id, lower(left(commit_sha, 7))) where length(commit_sha) not in (40, 64);
 create index on history_entries (prompt_id, created_at, id);
 create index on history_entries (prompt_id, action, created_at, id);
 create index on history_entries (prompt_id, branch_name, created_at, id);

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { sanitizeBranch } from '../git/entries.ts'
-import { countChanges, recordEntries } from '../history/record.ts'
+import { countChanges, parseReported, recordEntries } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, markFilesSeen, moveLinks } from '../prompts/link.ts'
@@ -89,8 +89,10 @@ async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery:
   const seenPrompts = filesSeen.map(({ promptId }) => promptId)
   const liveBranch = sanitizeBranch(payload.repository.default_branch)
   const options = { otherPrompts: seenPrompts, liveBranch }
-  const notAhead = entries.map(({ entry, ...given }) => ({ ...given, entry: { ...entry, ...timeOf(entry, now) } }))
-  const recorded = countChanges(await recordEntries(sql, clock, ref.organisationId, notAhead, 'github', options))
+  const reported = entries.map(({ entry, ...given }) =>
+    parseReported({ ...given, entry: { ...entry, ...timeOf(entry, now) } }, 'github', clock),
+  )
+  const recorded = countChanges(await recordEntries(sql, clock, ref.organisationId, reported, options))
   await markFilesSeen(sql, ref.organisationId, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }

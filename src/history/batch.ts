@@ -6,7 +6,9 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type FileSeen, markFilesSeen } from '../prompts/link.ts'
-import { expectedInstant, type Outcome, type PromptEntry, parseEntry, recordEntries } from './record.ts'
+import type { ReportedEntry } from './identity.ts'
+import { reconcile } from './reconcile.ts'
+import { expectedInstant, type Outcome, type PromptEntry, parseReported, readKnown, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
 import { findMissingTexts, recordTexts, requireTexts } from './texts.ts'
 
@@ -39,52 +41,60 @@ export async function recordHistoryBatch(
   const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
   const toRecord = entries.map(({ prompt_id, covers = [], text_hash, ...entry }, index) => {
-    requireValid(entry, clock, index)
-    return { prompt: prompts.get(prompt_id) as number, entry, covers, text_hash }
+    const given = { prompt: prompts.get(prompt_id) as number, entry, covers }
+    return { reported: parseAt(index, given, clock), textHash: text_hash }
   })
   const seen = files.map(({ prompt_id, state, seen_at }, index) => {
     // With the time of a clock that is ahead, later reports would be ignored as outdated.
     const at = earlierOf(parseSeenAt(seen_at, index), clock.now())
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
-  // A dry run is short, because it only reads, and cannot see what an earlier step would have recorded.
-  const isInSteps = db.isEmbedded && !isDryRun
-  const steps = isInSteps ? cutBatch(toRecord, seen) : [{ entries: toRecord, files: seen }]
-  const hasTexts = toRecord.some(({ text_hash }) => text_hash !== undefined)
+  const hasTexts = toRecord.some(({ textHash }) => textHash !== undefined)
   const missing = new Set<string>()
   const outcomes: Outcome[] = []
-  for (const step of steps) {
-    await db.transaction(
-      async (sql) => {
+  // One at a time: on the embedded engine everybody waits for each of them.
+  const permitRequest = { tenant: organisationId, key: `history of ${organisationId}`, deadline }
+  if (isDryRun) {
+    const all = toRecord.map(({ reported }) => reported)
+    const known = await db.transaction(async (sql) => {
+      const refs = toRecord.flatMap(toTextRef)
+      if (hasTexts) for (const hash of await findMissingTexts(sql, organisationId, refs, texts)) missing.add(hash)
+      return readKnown(sql, organisationId, all)
+    }, permitRequest)
+    outcomes.push(...reconcile(all, ...known).outcomes)
+  } else {
+    for (const step of db.isEmbedded ? cutBatch(toRecord, seen) : [{ entries: toRecord, files: seen }]) {
+      await db.transaction(async (sql) => {
         const otherPrompts = step.files.map(({ promptId }) => promptId)
-        const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch, isDryRun }
-        outcomes.push(...(await recordEntries(sql, clock, organisationId, step.entries, 'git', options)))
-        if (!isDryRun) await markFilesSeen(sql, organisationId, step.files)
-        const refs = hasTexts ? step.entries.flatMap(toTextRef) : []
+        const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch }
+        const reported = step.entries.map((entry) => entry.reported)
+        outcomes.push(...(await recordEntries(sql, clock, organisationId, reported, options)))
+        await markFilesSeen(sql, organisationId, step.files)
+        const refs = step.entries.flatMap(toTextRef)
         // Also without any in this step: an organisation that stores no texts must learn it before anything is recorded.
-        const find = isDryRun ? findMissingTexts : recordTexts
-        if (hasTexts) for (const hash of await find(sql, organisationId, refs, texts)) missing.add(hash)
-      },
-      // One at a time: on the embedded engine everybody waits for each of them.
-      { tenant: organisationId, key: `history of ${organisationId}`, deadline },
-    )
+        if (hasTexts) for (const hash of await recordTexts(sql, organisationId, refs, texts)) missing.add(hash)
+      }, permitRequest)
+    }
   }
   return { outcomes, ...(hasTexts ? { missing_texts: [...missing] } : {}) }
 }
 
-type EntryOfBatch = PromptEntry & { covers: string[]; text_hash: string | undefined }
+type EntryOfBatch = { reported: ReportedEntry; textHash: string | undefined }
 type Step = { entries: EntryOfBatch[]; files: FileSeen[] }
 
 /** The embedded engine does nothing else during a step, so each is short. */
-const maxStepCommits = 100
+const maxStepCommits = 50
 
 const cutBatch = (entries: EntryOfBatch[], files: FileSeen[]): Step[] => [
-  ...cutSteps(entries, ({ covers }) => 1 + covers.length, maxStepCommits).map((step) => ({ entries: step, files: [] })),
+  ...cutSteps(entries, ({ reported }) => 1 + reported.covers.length, maxStepCommits).map((step) => ({
+    entries: step,
+    files: [],
+  })),
   ...(files.length > 0 ? [{ entries: [], files }] : []),
 ]
 
-const toTextRef = ({ prompt, entry: { commit_sha }, text_hash }: EntryOfBatch) =>
-  text_hash === undefined ? [] : { prompt_id: prompt, commit_sha, text_hash }
+const toTextRef = ({ reported: { prompt_id, commit_sha }, textHash }: EntryOfBatch) =>
+  textHash === undefined ? [] : { prompt_id, commit_sha, text_hash: textHash }
 
 function parseSeenAt(text: string, index: number): Date {
   const instant = parseInstant(text)
@@ -93,9 +103,9 @@ function parseSeenAt(text: string, index: number): Date {
 }
 
 /** Rejects an invalid entry with an error that names its place in the batch. */
-function requireValid(entry: unknown, clock: Clock, index: number): void {
+function parseAt(index: number, given: PromptEntry, clock: Clock): ReportedEntry {
   try {
-    parseEntry(entry, clock)
+    return parseReported(given, 'git', clock)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     const details = error.context.details?.map(({ path, message }) => ({ path: `/entries/${index}${path}`, message }))

@@ -15,10 +15,6 @@ export const canBeginHash = (name: string): boolean => hash.test(name) && name.l
 const isShortOf = (short: string, long: string): boolean =>
   long.length > short.length && longHash.test(long) && long.startsWith(short) && canBeginHash(short)
 
-/** What a key may be shortened to. */
-const beginsOf = (key: string): string[] =>
-  Array.from({ length: Math.max(key.length - shortest, 0) }, (_, index) => key.slice(0, shortest + index))
-
 /** Whether two names, as keys, can be of the same commit. */
 export const isSameCommit = (one: string, other: string): boolean =>
   one === other || isShortOf(one, other) || isShortOf(other, one)
@@ -29,9 +25,12 @@ export function createCommitFinder(commits: string[]): (name: string) => string 
   const hashes = commits.filter((commit) => longHash.test(commit)).sort()
   return (name) => {
     if (known.has(name)) return name
+    const begins = Array.from({ length: Math.max(name.length - shortest, 0) }, (_, index) =>
+      name.slice(0, shortest + index),
+    )
     // What a name begins sorts right behind it.
     const next = lowerBound(hashes, name)
-    const near = [...beginsOf(name).filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
+    const near = [...begins.filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
     const same = near.filter((commit) => isSameCommit(commit, name))
     return same.length === 1 ? (same[0] as string) : null
   }
@@ -55,21 +54,16 @@ export function wholeHashes(keys: string[]): string[] {
   return sorted.filter((key, index) => !isShortOf(key, sorted[index + 1] ?? ''))
 }
 
-export type KeyRange = { low: string; high: string }
+export type Spellings = { low: string; high: string; start: string | null }
 
-/** The keys between which those of all spellings of a commit sort; hardly ever also those of another. */
-export function commitRange(commit: string): KeyRange {
+/**
+ * Where the keys of a commit are: between two keys and, as far as they are shortened, among those that begin alike. Null if
+ * the name cannot be shortened.
+ */
+export function spellingsOf(commit: string): Spellings {
   const key = commitKey(commit)
-  const start = key.slice(0, shortest)
-  return hash.test(key) ? { low: start, high: `${start}g` } : { low: key, high: key }
-}
-
-/** The keys of the spellings of a commit, without those of hashes that only begin alike, of which there may be many. */
-export function spellingRanges(commit: string): KeyRange[] {
-  const key = commitKey(commit)
-  if (!hash.test(key)) return [{ low: key, high: key }]
-  const begins = beginsOf(key).map((begin) => ({ low: begin, high: begin }))
-  return [...begins, { low: key, high: `${key}g` }]
+  if (!hash.test(key)) return { low: key, high: key, start: null }
+  return { low: key, high: `${key}g`, start: key.slice(0, shortest) }
 }
 
 /** The spellings of commits among the entries of prompts. */

@@ -9,10 +9,10 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { announceChanges } from './announce.ts'
-import { commitRange, createCommitNames, spellingRanges } from './commit_names.ts'
+import { createCommitNames, spellingsOf } from './commit_names.ts'
 import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
-import { type Outcome, type Reconciliation, reconcile } from './reconcile.ts'
+import { type Context, type Outcome, reconcile } from './reconcile.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
 import type { EntryRow } from './store.ts'
 import { selectCommitEntries, selectLiveNeighbours, selectMergedCommits, selectRemoved } from './store_known.ts'
@@ -112,7 +112,7 @@ async function recordOne(
     await announceChanges(sql, organisationId, inserted, clock.now())
     return { entry: showTitledEntry({ ...added, id: inserted[0]?.ids[0] as number }), isNew: true }
   }
-  const unless = { publicId, commits: spellingRanges(entry.commit_sha) }
+  const unless = { publicId, ...spellingsOf(entry.commit_sha) }
   const inserted = await insertEntries(sql, organisationId, [entry], unless)
   if (inserted.length > 0) return announce(entry, inserted)
   if (!(await lockHistories(sql, organisationId, [id], [publicId]))) throw notFound()
@@ -123,39 +123,41 @@ async function recordOne(
     : { entry: showTitledEntry(result.repeated[0] as KnownEntry), isNew: false }
 }
 
+/** Validates an entry of a source. */
+export const parseReported = (
+  { prompt, entry, covers = [], reopenings = 0 }: PromptEntry,
+  source: 'git' | 'github',
+  clock: Clock,
+): ReportedEntry => ({
+  ...parseEntry(entry, clock),
+  prompt_id: prompt,
+  reopenings,
+  in_git: source === 'git',
+  on_github: source === 'github',
+  by_call: false,
+  as_given: false,
+  covers,
+  isTimed: entry.created_at !== undefined,
+})
+
 /**
- * Records the entries of one source and organisation in the caller's transaction, and says what became of each. The history is the same in
- * whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
- * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`. A dry
- * run writes nothing.
+ * Records the entries of one organisation in the caller's transaction, and says what became of each. The history is the same
+ * in whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
+ * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`.
  */
 export async function recordEntries(
   sql: Sql,
   clock: Clock,
   organisationId: number,
-  given: PromptEntry[],
-  source: 'git' | 'github',
+  reported: ReportedEntry[],
   {
     otherPrompts = [],
     publicIds,
     liveBranch,
-    isDryRun = false,
-  }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined; isDryRun?: boolean } = {},
+  }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined } = {},
 ): Promise<Outcome[]> {
-  const reported = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({
-    ...parseEntry(entry, clock),
-    prompt_id: prompt,
-    reopenings,
-    in_git: source === 'git',
-    on_github: source === 'github',
-    by_call: false,
-    as_given: false,
-    covers,
-    isTimed: entry.created_at !== undefined,
-  }))
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
   if (!(await lockHistories(sql, organisationId, prompts, publicIds))) throw notFound()
-  if (isDryRun) return (await decide(sql, organisationId, reported)).outcomes
   if (liveBranch !== undefined) await setLiveBranch(sql, organisationId, prompts, liveBranch)
   if (reported.length === 0) return []
   const { outcomes, inserted } = await recordLocked(sql, organisationId, reported)
@@ -165,13 +167,18 @@ export async function recordEntries(
 
 /** Records entries in histories of an organisation that the caller has locked. */
 export async function recordLocked(sql: Sql, organisationId: number, reported: ReportedEntry[]) {
-  const result = await decide(sql, organisationId, reported)
+  const result = reconcile(reported, ...(await readKnown(sql, organisationId, reported)))
   return { ...result, inserted: await writeReconciliation(sql, organisationId, result) }
 }
 
-async function decide(sql: Sql, organisationId: number, reported: ReportedEntry[]): Promise<Reconciliation> {
+/** Reads what `reconcile` needs beside the entries. */
+export async function readKnown(
+  sql: Sql,
+  organisationId: number,
+  reported: ReportedEntry[],
+): Promise<[KnownEntry[], Context]> {
   const commits = reported.flatMap(({ prompt_id, commit_sha, covers }) =>
-    [commit_sha, ...covers].map((commit) => ({ prompt_id, ...commitRange(commit) })),
+    [commit_sha, ...covers].map((commit) => ({ prompt_id, ...spellingsOf(commit) })),
   )
   const [known, merged, removed] = await Promise.all([
     selectCommitEntries(sql, organisationId, commits),
@@ -181,7 +188,7 @@ async function decide(sql: Sql, organisationId: number, reported: ReportedEntry[
   const mayRollBack = reported[0]?.by_call || known.some((entry) => !entry.in_git && !entry.on_github)
   const again = mayRollBack ? findLiveAgain(reported, known) : []
   const live = again.length > 0 ? await selectLiveNeighbours(sql, organisationId, again) : []
-  return reconcile(reported, known, { merged, removed, live })
+  return [known, { merged, removed, live }]
 }
 
 /**

@@ -1,33 +1,45 @@
 // What is known of the commits that are reported.
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
+import type { Spellings } from './commit_names.ts'
 import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
 import type { MergedCommit } from './reconcile.ts'
 import type { EntryRow } from './store.ts'
-
-type CommitsOfPrompt = { prompt_id: number; low: string; high: string }
 
 /** The driver can send only arrays of strings. */
 const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ prompt_id }) => String(prompt_id))
 
 // `offset 0` makes Postgres search by commit, also where a table was small when it last looked.
 
-/** The entries of these prompts whose commits lie in these ranges. */
+/**
+ * The entries of these commits, by any spelling. Of which commit a short hash is depends on all that begin like it, so they
+ * are selected too; without a short one they are not, since there may be many.
+ */
 export const selectCommitEntries = (
   sql: Sql,
   organisationId: number,
-  commits: CommitsOfPrompt[],
+  commits: (Spellings & { prompt_id: number })[],
 ): Promise<KnownEntry[]> =>
   sql<KnownEntry>`
     select distinct on (h.id)
       h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
       h.title, h.created_at, h.reopenings, h.in_git, h.on_github, h.by_call, h.as_given
     from (
-      select distinct *
+      select distinct
+        c.prompt_id, case when has_short then c.start else c.low end, case when has_short then c.start || 'g' else c.high end
       from unnest(
         ${promptIdsOf(commits)}::text[]::bigint[], ${commits.map(({ low }) => low)}::text[],
-        ${commits.map(({ high }) => high)}::text[]
-      )
+        ${commits.map(({ high }) => high)}::text[], ${commits.map(({ start }) => start)}::text[]
+      ) c (prompt_id, low, high, start)
+      cross join lateral (
+        select exists (
+          select from history_entries h
+          where h.organisation_id = ${organisationId} and h.prompt_id = c.prompt_id
+            and lower(left(h.commit_sha, 7)) = c.start and length(h.commit_sha) not in (40, 64)
+          offset 0
+        ) as has_short
+        offset 0
+      ) known
     ) c (prompt_id, low, high)
     cross join lateral (
       select * from history_entries h

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { KeyRange } from './commit_names.ts'
+import type { Spellings } from './commit_names.ts'
 import type { EntryToRecord, KnownEntry } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
 
@@ -35,17 +35,18 @@ export async function lockHistories(
 /**
  * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that entries of the same
  * time keep the order in which they arrived. Fails immediately when another transaction holds one of them: a waiting
- * transaction would keep a connection from others. With a public id, adds one entry only if its prompt has that id and
- * no entry in these ranges of commits. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
+ * transaction would keep a connection from others. With `unless`, adds one entry only if its prompt has this public id
+ * and no entry that could be of the same commit. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
  * meanwhile either; the caller has the lock and looks again.
  */
 export async function insertEntries(
   sql: Sql,
   organisationId: number,
   entries: EntryToRecord[],
-  { publicId, commits }: { publicId: string | null; commits: KeyRange[] } = { publicId: null, commits: [] },
+  unless: (Spellings & { publicId: string }) | null = null,
 ): Promise<Inserted[]> {
   const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
+  const { publicId, low, high, start } = unless ?? { publicId: null, low: null, high: null, start: null }
   // The groups are complete before the first call of update_derived_history, so it sees all new entries.
   return sql<Inserted>`
     with locked as materialized (
@@ -72,14 +73,16 @@ export async function insertEntries(
           select seen.history_version from prompts seen where seen.organisation_id = p.organisation_id and seen.id = p.id
         )
         and not exists (
-          select
-          from unnest(${commits.map(({ low }) => low)}::text[], ${commits.map(({ high }) => high)}::text[]) c (low, high)
-          cross join lateral (
-            select from history_entries h
-            where h.organisation_id = p.organisation_id and h.prompt_id = p.id
-              and lower(h.commit_sha) between c.low and c.high
-            offset 0
-          ) known
+          select from history_entries h
+          where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+            and lower(h.commit_sha) between ${low}::text and ${high}::text
+          offset 0
+        )
+        and not exists (
+          select from history_entries h
+          where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+            and lower(left(h.commit_sha, 7)) = ${start}::text and length(h.commit_sha) not in (40, 64)
+          offset 0
         )
       order by e.ordinality
       returning id, prompt_id, organisation_id, created_at

@@ -114,7 +114,7 @@ test('on the embedded engine a batch is recorded in steps, and a rejected one st
   const transactions = spyOn(service.services.db, 'transaction')
   try {
     expect(await outcomesOf()).toEqual(new Set(['added']))
-    expect(transactions).toHaveBeenCalledTimes(engine === 'embedded' ? 3 : 1)
+    expect(transactions).toHaveBeenCalledTimes(engine === 'embedded' ? 5 : 1)
   } finally {
     transactions.mockRestore()
   }

@@ -98,6 +98,16 @@ test('a short hash is answered with the whole one, also when that comes later', 
   expect((await service.getHistory(own.prompt, own.key)).body.pagination.total_count).toBe(1)
 })
 
+test.each(['0', 'f'])('a short hash that could also be of a commit that goes on with %s is neither', async (next) => {
+  const own = await service.createTenant()
+  const short = '45c48cc'
+  const [whole, other] = [short.padEnd(40, '8'), short.padEnd(40, next)]
+  for (const [minute, commit_sha] of [other, whole, short, whole].entries()) {
+    const { headers } = await post(entry({ commit_sha, created_at: `2026-01-01T00:0${minute}:00Z` }), own)
+    expect([commit_sha, headers.get('idempotent-replayed')]).toEqual([commit_sha, null])
+  }
+})
+
 test('concurrent deploys of one commit, by any of its names, are one entry', async () => {
   const own = await service.createTenant()
   const whole = 'abcdef0123456789abcdef0123456789abcdef01'

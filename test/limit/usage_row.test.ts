@@ -22,8 +22,8 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
     do $$
     begin
       perform write_signals(
-        '{1}', '{2026-11-01}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null,
-        null, 1
+        '{1}', '{2026-11-01}', '{1}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null,
+        null, null, 1
       );
     exception when others then
       insert into said values (sqlerrm);
@@ -43,8 +43,8 @@ test('finding a count costs the same however many of its versions cannot be remo
   const blocks = await db.transaction(
     async (sql) => {
       const write = `write_signals(
-      '{${organisationId}}', '{${month.name}-01}', '{${id}}', '{${organisationId}}', '{${tenant.prompt}}', '{1}', '{1}',
-      '{true}', null, '{0}', null, null, null, null, null, null, 1
+      '{${organisationId}}', '{${month.name}-01}', '{1}', '{${id}}', '{${organisationId}}', '{${tenant.prompt}}', '{1}',
+      '{1}', '{true}', null, '{0}', null, null, null, null, null, null, 1
     )`
       await sql.script(`
       do $$
@@ -93,8 +93,7 @@ test('only after a slow write does the next one commit early', async () => {
     given.push(start?.startsWith('call commit_early('))
     await Bun.sleep(20)
     const write = values.at(-1)
-    const lists = { outcomes: ['recorded'], ids: [1], used: [1], monthLimits: [10] }
-    return [{ result: { write, earlierTimes: null, keyUsed: null, browserKeyLimits: null, ...lists } }]
+    return [{ result: { write, ids: [1], usedBefore: [0], monthLimits: [10] } }]
   }
   const db = { sql, isEmbedded: false } as unknown as Db
   const admission = { admit: () => undefined, applyUsages() {} } as unknown as Admission

@@ -37,7 +37,7 @@ test('a delivery that waits for the prompts of a sync batch does not deadlock wi
   }
   let delivery = Promise.resolve(0)
   await db.transaction(async (sql) => {
-    await recordEntries(sql, clock, organisationId, [], 'git', { otherPrompts: [id] })
+    await recordEntries(sql, clock, organisationId, [], { otherPrompts: [id] })
     delivery = hook.send('push', pushOf('waits'))
     await eventually(countWaiting, 1)
     await markFilesSeen(sql, organisationId, [{ promptId: id, state: 'present', movedTo: null, at: clock.now() }])
