@@ -3,6 +3,13 @@ import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { choosePlaces, findExcluded } from '../../src/webhooks/share.ts'
+import {
+  type Claim,
+  claimDeliveries,
+  recordAttempt,
+  releaseEndpoint,
+  selectDue,
+} from '../../src/webhooks/store_deliveries.ts'
 import { eventually } from '../program.ts'
 import { useDatabase } from '../use.ts'
 import { addEndpoints, emitOn, startDeliverer } from './deliverer.ts'
@@ -18,6 +25,28 @@ beforeAll(async () => {
   })
 })
 afterAll(() => db.close())
+
+test('an answer is recorded only by the replica that holds the claim', async () => {
+  await emitOn(db, await addEndpoints(db, 1, 'any'))
+  const due = await selectDue(db.sql, { organisations: [], failing: false })
+  const claim = async () => (await claimDeliveries(db.sql, due, 60_000))[0] as Claim
+  const record = (claim: Claim, status: 'delivered' | 'pending') => {
+    const outcome = { status, retryMs: status === 'pending' ? 1 : null, disabledReason: null }
+    return recordAttempt(db.sql, { claim, reply: { code: 200, text: '', retryAfter: undefined }, outcome, pauseMs: 0 })
+  }
+  const late = await claim()
+  expect(await claim()).toBeUndefined()
+  await db.sql`update webhook_endpoints set claimed_until = now()`
+  const holder = await claim()
+  expect(holder.event.id).toBe(late.event.id)
+  await releaseEndpoint(db.sql, late)
+  expect(await record(late, 'pending')).toBe(false)
+  expect(await claim()).toBeUndefined()
+  expect(await record(holder, 'delivered')).toBe(true)
+  expect(
+    await db.sql`select status, attempts, failing_since from webhook_deliveries d join webhook_endpoints e on e.id = d.endpoint_id`,
+  ).toEqual([{ status: 'delivered', attempts: 1, failing_since: null }])
+})
 
 test('first attempts of organisations whose endpoints all hang leave places for the next one', async () => {
   for (let number = 0; number < 6; number += 1) await emitOn(db, await addEndpoints(db, 20, 'slow'))
