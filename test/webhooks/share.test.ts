@@ -26,9 +26,14 @@ beforeAll(async () => {
 })
 afterAll(() => db.close())
 
-test('an answer is recorded only by the replica that holds the claim', async () => {
+test('who is excluded is not offered, and an answer is recorded only by the replica that holds the claim', async () => {
   await emitOn(db, await addEndpoints(db, 1, 'any'))
+  await db.sql`update webhook_endpoints set failing_since = now()`
   const due = await selectDue(db.sql, { organisations: [], failing: false })
+  expect(due).toHaveLength(1)
+  expect(await selectDue(db.sql, { organisations: [], failing: true })).toEqual([])
+  const organisations = due.map(({ organisationId }) => organisationId)
+  expect(await selectDue(db.sql, { organisations, failing: false })).toEqual([])
   const claim = async () => (await claimDeliveries(db.sql, due, 60_000))[0] as Claim
   const record = (claim: Claim, status: 'delivered' | 'pending') => {
     const outcome = { status, retryMs: status === 'pending' ? 1 : null, disabledReason: null }
