@@ -20,8 +20,9 @@ create table signals (
   primary key (prompt_id, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 
--- The order of lists and exports. A signal of a batch may have an earlier time than signals with a lower id.
-create index on signals (prompt_id, created_at, id);
+-- The order of lists and exports. A signal of a batch may have an earlier time than signals with a lower id. No two entries
+-- are equal, so deduplication would only cost time before each page split.
+create index on signals (prompt_id, created_at, id) with (deduplicate_items = off);
 
 -- Statements compare both. Without this, Postgres expects far too few signals of a prompt, and reads all of them to sort them.
 create statistics signals_owner (dependencies) on prompt_id, organisation_id from signals;
@@ -37,8 +38,8 @@ create table signal_usage (
   primary key (organisation_id, month, block)
 ) with (fillfactor = 50);
 
--- A row is a browser key's month: the number of signals recorded with the key and its rotated successors. It is written
--- and found like a row of signal_usage.
+-- A row is a browser key's month: the number of signals recorded with the key and its rotated successors. It is found like
+-- a row of signal_usage.
 create table key_usage (
   organisation_id bigint not null,
   key_id bigint not null,
@@ -61,17 +62,17 @@ create table idempotency_keys (
 
 create index on idempotency_keys (created_at);
 
--- The usage and the limit of each organisation's month, by its position in the arrays. The month '-infinity' stands for
--- closed months and has no room.
+-- The usage and the limit of each organisation's month, by its position in the arrays; and the ctid of its row, which is
+-- null before the first signal of the month. The month '-infinity' stands for closed months and has no room.
 create function usages_of(organisation_ids bigint[], months date[])
-returns table (number bigint, used integer, block integer, monthly_limit integer)
+returns table (number bigint, row_ctid tid, used integer, monthly_limit integer)
 language sql
 stable
 as $$
-  select m.number, coalesce(u.used, 0), coalesce(u.block, 0), coalesce(o.monthly_limit, 0)
+  select m.number, u.ctid, coalesce(u.used, 0), coalesce(o.monthly_limit, 0)
   from unnest(organisation_ids, months) with ordinality m (organisation_id, month, number)
   left join lateral (
-    select u.used, u.block
+    select u.ctid, u.used
     from signal_usage u
     where u.organisation_id = m.organisation_id and u.month = m.month
     order by u.block desc
@@ -86,16 +87,17 @@ as $$
 $$;
 
 -- Records signals and counts them, in the order given and as far as the limits allow, in one transaction. Returns arrays
--- with one element for each signal, because the driver reads them faster than one row for each signal.
+-- by signal and by month, because the driver reads them faster than one row for each signal.
 --
 -- Locks each organisation until the transaction ends. This makes the limit exact, commits the ids of an organisation in
 -- the order in which they are drawn, and lets a call see the idempotency keys of the calls before it. A call that
 -- commits early does not hold the locks while the disk or a synchronous standby confirms the commit.
 create function write_signals(
   -- The months that the signals count towards: each organisation's month once, in ascending order of the organisations,
-  -- so that two calls never deadlock.
+  -- so that two calls never deadlock; and how many of the signals count towards each.
   organisation_ids bigint[],
   months date[],
+  signal_counts integer[],
   -- The prompts that the signals are of, each once, with the organisations and the public ids that they must have. After a
   -- failover that lost changes, another organisation's prompt may have the id that a replica remembers.
   prompt_ids bigint[],
@@ -127,34 +129,28 @@ language plpgsql
 as $$
 declare
   is_set boolean;
-  -- These are in the result: recorded, refused, replayed (recorded before with the same idempotency key), conflict (that signal was another one)
-  -- or missing (the organisation has no such prompt).
+  -- For each signal, if it was not recorded: refused, replayed (recorded before with the same idempotency key), conflict
+  -- (that signal was another one) or missing (the organisation has no such prompt). Null as a whole when all were recorded.
   outcomes text[];
   -- The id of the recorded or earlier signal; null when refused or missing.
   ids bigint[];
-  -- The time of the earlier signal; null as a whole when there is none.
-  earlier_times bigint[];
-  -- What the organisation had used of its month after the signal.
-  used integer[];
-  -- The same for the browser key; null as a whole when no signal came with one.
-  key_used integer[];
-  -- For each month, and for each month of a browser key, the limit; null for a key without one.
-  month_limits integer[];
-  browser_key_limits integer[];
-  -- For each month.
-  used_before integer[];
-  month_used integer[];
-  month_blocks integer[];
-  -- For each month of a browser key.
-  browser_key_used_before integer[];
-  browser_key_used integer[];
-  browser_key_blocks integer[];
   -- For each signal whose idempotency key was used before.
   earlier_ids bigint[];
+  earlier_times bigint[];
   are_same boolean[];
+  -- For each month.
+  used_before integer[];
+  month_limits integer[];
+  month_used integer[];
+  month_rows tid[];
+  -- For each month of a browser key; the limit is null for a key without one.
+  browser_key_used_before integer[];
+  browser_key_limits integer[];
+  browser_key_used integer[];
+  browser_key_blocks integer[];
   -- The positions of the prompts that do not exist; null when all do.
   missing_prompts integer[];
-  -- Whether only the month's limit decides.
+  -- Whether every signal is recorded, whatever the others are.
   is_plain boolean;
   -- For the signal at hand.
   month_number integer;
@@ -173,8 +169,12 @@ begin
     is_set := pg_advisory_xact_lock(5167, organisation_ids[number]::integer) is not null;
   end loop;
 
+  -- Drawing the ids together is cheaper than one by one; some stay unused.
   select
-    array_agg(u.used order by u.number), array_agg(u.monthly_limit order by u.number), array_agg(u.block order by u.number),
+    array_agg(u.used), array_agg(u.monthly_limit), array_agg(u.row_ctid),
+    array_agg(u.used + least(signal_counts[u.number], u.monthly_limit - u.used)),
+    bool_and(signal_counts[u.number] <= u.monthly_limit - u.used),
+    array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_numbers))),
     (
       select array_agg(g.number)
       from unnest(prompt_ids, prompt_owners, prompt_public_ids) with ordinality g (id, owner, public_id, number)
@@ -182,10 +182,9 @@ begin
         select from prompts p where p.id = g.id and p.organisation_id = g.owner and p.public_id = g.public_id
       )
     )
-  into used_before, month_limits, month_blocks, missing_prompts
-  from usages_of(organisation_ids, months) u;
-  month_used := used_before;
-  is_plain := idempotency_key_list is null and browser_key_numbers is null and missing_prompts is null;
+  into used_before, month_limits, month_rows, month_used, is_plain, ids, missing_prompts
+  from (select * from usages_of(organisation_ids, months) order by number) u;
+  is_plain := is_plain and idempotency_key_list is null and browser_key_numbers is null and missing_prompts is null;
 
   if browser_key_numbers is not null then
     select
@@ -231,40 +230,30 @@ begin
     ) s on true;
   end if;
 
-  -- The outcome and the id of most signals. Drawing the ids together is cheaper than one by one; some stay unused.
-  outcomes := array_fill('recorded'::text, array[cardinality(prompt_numbers)]);
-  ids := array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_numbers)));
-
-  for number in 1 .. cardinality(prompt_numbers) loop
-    month_number := month_numbers[number];
-    if is_plain and month_used[month_number] < month_limits[month_number] then
-      -- Most signals. Every further expression is measurable in throughput.
-      month_used[month_number] := month_used[month_number] + 1;
-      used[number] := month_used[month_number];
-      continue;
-    end if;
-    browser_key_number := browser_key_numbers[number];
-    if prompt_numbers[number] = any (missing_prompts) then
-      outcomes[number] := 'missing';
-      ids[number] := null;
-    elsif earlier_ids[number] is not null then
-      outcomes[number] := case when are_same[number] then 'replayed' else 'conflict' end;
-      ids[number] := earlier_ids[number];
-    elsif month_used[month_number] >= month_limits[month_number]
-      or browser_key_used[browser_key_number] >= browser_key_limits[browser_key_number] then
-      outcomes[number] := 'refused';
-      ids[number] := null;
-    else
-      month_used[month_number] := month_used[month_number] + 1;
-      if browser_key_number is not null then
-        browser_key_used[browser_key_number] := browser_key_used[browser_key_number] + 1;
+  if not is_plain then
+    month_used := used_before;
+    outcomes := array_fill(null::text, array[cardinality(prompt_numbers)]);
+    for number in 1 .. cardinality(prompt_numbers) loop
+      month_number := month_numbers[number];
+      browser_key_number := browser_key_numbers[number];
+      if prompt_numbers[number] = any (missing_prompts) then
+        outcomes[number] := 'missing';
+        ids[number] := null;
+      elsif earlier_ids[number] is not null then
+        outcomes[number] := case when are_same[number] then 'replayed' else 'conflict' end;
+        ids[number] := earlier_ids[number];
+      elsif month_used[month_number] >= month_limits[month_number]
+        or browser_key_used[browser_key_number] >= browser_key_limits[browser_key_number] then
+        outcomes[number] := 'refused';
+        ids[number] := null;
+      else
+        month_used[month_number] := month_used[month_number] + 1;
+        if browser_key_number is not null then
+          browser_key_used[browser_key_number] := browser_key_used[browser_key_number] + 1;
+        end if;
       end if;
-    end if;
-    used[number] := month_used[month_number];
-    if browser_key_numbers is not null then
-      key_used[number] := browser_key_used[browser_key_number];
-    end if;
-  end loop;
+    end loop;
+  end if;
 
   insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
   overriding system value
@@ -276,11 +265,18 @@ begin
   -- Recorded now. To read outcomes[n], Postgres would go through all texts before it.
   where ids[n] is not null and earlier_ids[n] is null;
 
-  insert into signal_usage as u (organisation_id, month, block, used)
-  select organisation_ids[n], months[n], month_blocks[n], month_used[n]
-  from generate_series(1, cardinality(months)) n
-  where month_used[n] > used_before[n]
-  on conflict (organisation_id, month, block) do update set used = excluded.used, block = excluded.used / 200;
+  -- A ctid stays the same while the organisation is locked.
+  update signal_usage u
+  set used = month_used[m.number], block = month_used[m.number] / 200
+  from unnest(month_rows) with ordinality m (row_ctid, number)
+  where u.ctid = m.row_ctid and month_used[m.number] > used_before[m.number];
+
+  if array_position(month_rows, null) is not null then
+    insert into signal_usage (organisation_id, month, used, block)
+    select organisation_ids[n], months[n], month_used[n], month_used[n] / 200
+    from generate_series(1, cardinality(months)) n
+    where month_rows[n] is null and month_used[n] > 0;
+  end if;
 
   if browser_key_numbers is not null then
     insert into key_usage as u (organisation_id, key_id, month, block, used)
@@ -297,7 +293,7 @@ begin
       organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]], ids[n],
       coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision))
     from generate_series(1, cardinality(ids)) n
-    where idempotency_key_list[n] is not null and outcomes[n] = 'recorded';
+    where idempotency_key_list[n] is not null and outcomes[n] is null;
   end if;
 
   -- A replay confirms a signal that another call may have committed early. The message makes this transaction wait for it.
@@ -305,8 +301,9 @@ begin
     is_set := pg_logical_emit_message(true, 'prompt-signals', '') is not null;
   end if;
   return json_build_object(
-    'write', write_number, 'outcomes', outcomes, 'ids', ids, 'earlierTimes', earlier_times, 'used', used,
-    'keyUsed', key_used, 'monthLimits', month_limits, 'browserKeyLimits', browser_key_limits
+    'write', write_number, 'outcomes', outcomes, 'ids', ids, 'earlierTimes', earlier_times,
+    'usedBefore', used_before, 'monthLimits', month_limits,
+    'keyUsedBefore', browser_key_used_before, 'browserKeyLimits', browser_key_limits
   );
 end
 $$;

@@ -31,20 +31,24 @@ export type WriteResult = Usage & {
   keyUsage: Usage | null
 }
 
-/** The result of write_signals: lists with one element for each signal, and the limits of the months. */
+/** The result of write_signals: lists by signal, by month and by the month of a browser key. */
 type Written = {
   write: number
-  outcomes: WriteResult['outcome'][]
+  /** Null for a signal that was recorded, and null as a whole when all were. */
+  outcomes: (WriteResult['outcome'] | null)[] | null
   ids: (number | null)[]
   earlierTimes: (number | null)[] | null
-  used: number[]
-  keyUsed: number[] | null
+  usedBefore: number[]
   monthLimits: number[]
+  keyUsedBefore: number[] | null
   browserKeyLimits: (number | null)[] | null
 }
 
 /** Writes are numbered, so that a result can be matched to its write. */
 let writes = 0
+
+/** Created once, because the driver never forgets the text of a statement. */
+let texts: { plain: TemplateStringsArray; early: TemplateStringsArray } | undefined
 
 type WriteOptions = {
   /** Needed where a signal may be older than the request that brought its idempotency key. */
@@ -72,6 +76,7 @@ export async function writeSignals(
     write_signals(
       ${toArray(months.owners)}::text::bigint[],
       ${toArray(months.dates)}::text::date[],
+      ${toArray(months.counts)}::text::integer[],
       ${toArray(prompts.map(({ id }) => id))}::text::bigint[],
       ${toArray(prompts.map(({ organisationId }) => organisationId))}::text::bigint[],
       ${toArray(prompts.map(({ publicId }) => publicId))}::text::text[],
@@ -88,25 +93,36 @@ export async function writeSignals(
       ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
       ${write}::bigint
     )`
-  const whole = commitsEarly ? around('call commit_early(', text, ')') : around('select', text, 'as result')
-  const [row] = await sql<{ result: Written }>(whole, ...values)
+  texts ??= { plain: around('select', text, 'as result'), early: around('call commit_early(', text, ')') }
+  const [row] = await sql<{ result: Written }>(commitsEarly ? texts.early : texts.plain, ...values)
   // The result of another write would show one organisation's signals to another.
   const written = row?.result
   if (written?.write !== write) throw new Error('response does not match request')
-  const { outcomes, ids, earlierTimes, used, keyUsed, monthLimits, browserKeyLimits } = written
+  const { outcomes, ids, earlierTimes, usedBefore, monthLimits, keyUsedBefore, browserKeyLimits } = written
   return signals.map(({ createdAt, month }, index) => {
+    const outcome = outcomes?.[index] ?? 'recorded'
     const earlierTime = earlierTimes?.[index]
-    const keyLimit = browserKeyLimits?.[Number(browserKeys?.numbers[index]) - 1]
+    const monthIndex = Number(months.numbers[index]) - 1
+    const keyIndex = Number(browserKeys?.numbers[index]) - 1
+    const keyLimit = browserKeyLimits?.[keyIndex]
     return {
-      outcome: outcomes[index] as WriteResult['outcome'],
+      outcome,
       id: ids[index] as number | null,
       createdAt: earlierTime ? new Date(earlierTime) : createdAt,
       month,
-      used: used[index] as number,
-      limit: monthLimits[Number(months.numbers[index]) - 1] as number,
-      keyUsage: keyLimit == null ? null : { used: keyUsed?.[index] as number, limit: keyLimit },
+      used: countUp(usedBefore, monthIndex, outcome),
+      limit: monthLimits[monthIndex] as number,
+      keyUsage:
+        keyLimit == null ? null : { used: countUp(keyUsedBefore as number[], keyIndex, outcome), limit: keyLimit },
     }
   })
+}
+
+/** Counts a signal if it was recorded. Returns the count after it. */
+function countUp(counts: number[], index: number, outcome: WriteResult['outcome']): number {
+  const count = (counts[index] as number) + (outcome === 'recorded' ? 1 : 0)
+  counts[index] = count
+  return count
 }
 
 const statement = (text: TemplateStringsArray, ...values: unknown[]) => ({ text, values })
@@ -140,16 +156,20 @@ const quote = (text: string | null): string => (text === null ? 'null' : `"${tex
 
 /**
  * The months that the signals count towards, of the organisations or keys that own them: each once, in the order of their
- * owners; and for each signal the number of its month, from 1.
+ * owners, with the number of its signals; and for each signal the number of its month, from 1.
  */
 function numberMonths(signals: SignalToWrite[], ownerOf: (signal: SignalToWrite) => number | null) {
-  const months = new Map<string, { owner: number; organisationId: number; date: string; number: number }>()
+  const months = new Map<
+    string,
+    { owner: number; organisationId: number; date: string; number: number; count: number }
+  >()
   const monthOfEach = signals.map((signal) => {
     const owner = ownerOf(signal)
     if (owner === null) return null
     const id = `${owner} ${signal.month.name}`
     const { organisationId } = signal.prompt
-    const month = months.get(id) ?? { owner, organisationId, date: signal.month.date, number: 0 }
+    const month = months.get(id) ?? { owner, organisationId, date: signal.month.date, number: 0, count: 0 }
+    month.count += 1
     months.set(id, month)
     return month
   })
@@ -160,6 +180,7 @@ function numberMonths(signals: SignalToWrite[], ownerOf: (signal: SignalToWrite)
   return {
     owners: sorted.map(({ owner }) => owner),
     organisations: sorted.map(({ organisationId }) => organisationId),
+    counts: sorted.map(({ count }) => count),
     dates: sorted.map(({ date }) => date),
     numbers: monthOfEach.map((month) => month?.number ?? 'null'),
   }
