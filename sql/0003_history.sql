@@ -165,34 +165,41 @@ end
 $$;
 
 -- Decides which entries between two times are changes, and whether the first live one after them is.
+-- Every look-up has the order of one index, and the actions are negated because `in` could use another: Postgres would
+-- collect and sort a whole history where the table was small when it last looked.
 create function mark_changes(
   given_organisation_id bigint, given_prompt_id bigint, live_branch text, since timestamptz, until timestamptz
 )
 returns void
 language plpgsql
 as $$
+declare
+  wrong_id bigint;
 begin
-  with near as (
+  for wrong_id in with near as (
     (
       select h.*, true as is_live
       from history_entries h
       where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
-        and h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
+        and h.action not in ('pr_opened', 'pr_closed') and (live_branch is null or h.branch_name = live_branch)
         and h.created_at < since
       order by h.created_at desc, h.id desc
       limit 1
     )
     union all
-    select h.*, h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
-    from history_entries h
-    where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
-      and h.created_at between since and until
+    (
+      select h.*, h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
+      from history_entries h
+      where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
+        and h.created_at between since and until
+      order by h.created_at, h.id
+    )
     union all
     (
       select h.*, true
       from history_entries h
       where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
-        and h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
+        and h.action not in ('pr_opened', 'pr_closed') and (live_branch is null or h.branch_name = live_branch)
         and h.created_at > until
       order by h.created_at, h.id
       limit 1
@@ -202,12 +209,12 @@ begin
       lag(lower(n.commit_sha)) over (partition by n.is_live order by n.created_at, n.id) as is_change
     from near n
   )
-  update history_entries h
-  set is_change = not h.is_change
-  -- An array, so that entries are found by their ids also where a table was small when Postgres last looked.
-  where h.organisation_id = given_organisation_id and h.id = any (array(
-    select d.id from decided d where d.created_at >= since and d.was_change <> d.is_change
-  ));
+  select d.id from decided d where d.created_at >= since and d.was_change <> d.is_change
+  loop
+    update history_entries h
+    set is_change = not h.is_change
+    where h.organisation_id = given_organisation_id and h.id = wrong_id;
+  end loop;
 end
 $$;
 

@@ -9,7 +9,7 @@ import type { EngineObserver } from './housekeeping.ts'
 import { openPools, type PoolPair, type Subscription } from './pools.ts'
 
 export type Sql = {
-  /** Runs one statement. The text must stay constant: each distinct one is prepared and kept. */
+  /** Runs one statement. The text must be the same object in every call: each is prepared and kept. */
   <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
   /** Runs one statement whose text varies, and so is not prepared. */
   dynamic<Row extends object = Record<string, unknown>>(text: string, values?: string[]): Promise<Row[]>

@@ -47,6 +47,9 @@ type Written = {
 /** Writes are numbered, so that a result can be matched to its write. */
 let writes = 0
 
+/** Created once, because the driver never forgets the text of a statement. */
+let texts: { plain: TemplateStringsArray; early: TemplateStringsArray } | undefined
+
 type WriteOptions = {
   /** Needed where a signal may be older than the request that brought its idempotency key. */
   keysSentAt?: Date
@@ -90,8 +93,8 @@ export async function writeSignals(
       ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
       ${write}::bigint
     )`
-  const whole = commitsEarly ? around('call commit_early(', text, ')') : around('select', text, 'as result')
-  const [row] = await sql<{ result: Written }>(whole, ...values)
+  texts ??= { plain: around('select', text, 'as result'), early: around('call commit_early(', text, ')') }
+  const [row] = await sql<{ result: Written }>(commitsEarly ? texts.early : texts.plain, ...values)
   // The result of another write would show one organisation's signals to another.
   const written = row?.result
   if (written?.write !== write) throw new Error('response does not match request')

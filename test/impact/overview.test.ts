@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { maxSortedPrompts } from '../../src/impact/schema.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
+import { inFullRun } from '../full.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged, type Sent } from './history.ts'
 
@@ -168,7 +169,8 @@ test('more prompts than can be sorted are searched for fewer, which eight caller
   expect([unsorted.status, 'sorted_at' in unsorted.body.pagination]).toEqual([200, false])
   const newest = ['many 50000', 'many 49999']
   for (const [query, names] of [
-    ['sort=rate&search=many', newest],
+    ...inFullRun([['sort=rate&search=many', newest]] as const, []),
+    ['sort=rate&search=many+4', ['many 49999', 'many 49998']],
     ['sort=signals&search=many+4', ['many 49999', 'many 49998']],
     ['sort=last_change&search=0', newest.toSpliced(1, 1, 'many 49990')],
     ['sort=name&search=many+4', ['many 4', 'many 40']],

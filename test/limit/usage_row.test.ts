@@ -88,9 +88,9 @@ test('finding a count costs the same however many of its versions cannot be remo
 
 test('only after a slow write does the next one commit early', async () => {
   expect([0, 3, 8, 10, 4_500].map(isSlowWrite)).toEqual([false, false, false, true, true])
-  const given: unknown[] = []
-  const sql = async ([start]: TemplateStringsArray, ...values: unknown[]) => {
-    given.push(start?.startsWith('call commit_early('))
+  const texts: TemplateStringsArray[] = []
+  const sql = async (text: TemplateStringsArray, ...values: unknown[]) => {
+    texts.push(text)
     await Bun.sleep(20)
     const write = values.at(-1)
     return [{ result: { write, ids: [1], usedBefore: [0], monthLimits: [10] } }]
@@ -100,8 +100,10 @@ test('only after a slow write does the next one commit early', async () => {
   const recorder = createSignalRecorder(db, admission, systemClock)
   const prompt = { id: 1, organisationId: 1, publicId: 'pmt_1' } as Prompt
   const signal = { value: 'positive', metadata: null, idempotencyKey: null } as const
-  for (let n = 0; n < 2; n += 1) await recorder.record(prompt, signal, Number.POSITIVE_INFINITY)
-  expect(given).toEqual([false, true])
+  for (let n = 0; n < 3; n += 1) await recorder.record(prompt, signal, Number.POSITIVE_INFINITY)
+  expect(texts.map(([start]) => start?.startsWith('call commit_early('))).toEqual([false, true, true])
+  // The driver would keep a new text of each write until the process ends.
+  expect(texts[2]).toBe(texts[1] as TemplateStringsArray)
 })
 
 test.each([false, true])('outcomes and counts are the same when commits are early: %p', async (commitsEarly) => {
