@@ -28,7 +28,7 @@ const figures = async () => {
   const { text } = await client.call('GET', '/metrics')
   const of = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
   return [
-    of('prompt_signals_dependency_up\\{dependency="redis"(?:,error="CLOSED")?\\}'),
+    of('prompt_signals_dependency_up\\{dependency="redis"(?:,error="[A-Z]+")?\\}'),
     of('prompt_signals_gate_breaker_open'),
     of('prompt_signals_gate_decisions_total\\{decision="unreachable"\\}') > 0,
   ]
