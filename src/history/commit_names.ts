@@ -15,6 +15,10 @@ export const canBeginHash = (name: string): boolean => hash.test(name) && name.l
 const isShortOf = (short: string, long: string): boolean =>
   long.length > short.length && longHash.test(long) && long.startsWith(short) && canBeginHash(short)
 
+/** What a key may be shortened to. */
+export const beginsOf = (key: string): string[] =>
+  Array.from({ length: hash.test(key) ? key.length - shortest : 0 }, (_, index) => key.slice(0, shortest + index))
+
 /** Whether two names, as keys, can be of the same commit. */
 export const isSameCommit = (one: string, other: string): boolean =>
   one === other || isShortOf(one, other) || isShortOf(other, one)
@@ -25,12 +29,9 @@ export function createCommitFinder(commits: string[]): (name: string) => string 
   const hashes = commits.filter((commit) => longHash.test(commit)).sort()
   return (name) => {
     if (known.has(name)) return name
-    const begins = Array.from({ length: Math.max(name.length - shortest, 0) }, (_, index) =>
-      name.slice(0, shortest + index),
-    )
     // What a name begins sorts right behind it.
     const next = lowerBound(hashes, name)
-    const near = [...begins.filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
+    const near = [...beginsOf(name).filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
     const same = near.filter((commit) => isSameCommit(commit, name))
     return same.length === 1 ? (same[0] as string) : null
   }

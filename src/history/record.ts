@@ -9,7 +9,7 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { announceChanges } from './announce.ts'
-import { createCommitNames, spellingsOf } from './commit_names.ts'
+import { beginsOf, commitKey, createCommitNames, spellingsOf } from './commit_names.ts'
 import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
 import { type Context, type Outcome, reconcile } from './reconcile.ts'
@@ -112,7 +112,7 @@ async function recordOne(
     await announceChanges(sql, organisationId, inserted, clock.now())
     return { entry: showTitledEntry({ ...added, id: inserted[0]?.ids[0] as number }), isNew: true }
   }
-  const unless = { publicId, ...spellingsOf(entry.commit_sha) }
+  const unless = { publicId, ...spellingsOf(entry.commit_sha), begins: beginsOf(commitKey(entry.commit_sha)) }
   const inserted = await insertEntries(sql, organisationId, [entry], unless)
   if (inserted.length > 0) return announce(entry, inserted)
   if (!(await lockHistories(sql, organisationId, [id], [publicId]))) throw notFound()
