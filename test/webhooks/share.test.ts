@@ -41,7 +41,7 @@ test('who is excluded is not offered, and an answer is recorded only by the repl
   }
   const late = await claim()
   expect(await claim()).toBeUndefined()
-  await db.sql`update webhook_endpoints set claimed_until = now()`
+  await db.sql`update webhook_endpoints set claimed_until = now() - interval '1 second'`
   const holder = await claim()
   expect(holder.event.id).toBe(late.event.id)
   await releaseEndpoint(db.sql, late)
