@@ -2,10 +2,9 @@ import type { Db, Sql } from '../db/client.ts'
 import { canBeginHash } from '../history/commit_names.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
-import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { attribute, boundsOf, type ChangeCounts, daysOf } from './attribute.ts'
-import { splitBounds } from './bounds.ts'
+import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './attribute.ts'
 import { canBeDecided, compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
@@ -17,14 +16,18 @@ import { selectSignalCounts } from './store_counts.ts'
 type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
-export async function readImpact(db: Db, rollup: SignalRollup, prompt: Prompt, query: ImpactQuery) {
+export async function readSnapshot<T>(
+  db: Db,
+  rollup: SignalRollup,
+  prompt: OwnedPrompt,
+  read: (sql: Sql) => Promise<T>,
+) {
   await rollup.catchUp(prompt)
-  const { pair, margin } = query
-  const read = (sql: Sql) => (pair ? readPair(sql, prompt, pair, margin) : readPage(sql, prompt, query))
   return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
 }
 
-async function readPage(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
+export async function readImpact(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
+  if (query.pair) return readPair(sql, prompt, query.pair, query.margin)
   const { totalCount, entries } = await readEntries(sql, prompt, query, true)
   const ids = entries.map(({ id }) => id)
   return { totalCount, data: await readImpacts(sql, prompt, ids, query.margin) }

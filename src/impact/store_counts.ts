@@ -1,6 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { SignalCount } from './attribute.ts'
-import type { SplitBounds } from './bounds.ts'
+import type { SignalCount, SplitBounds } from './attribute.ts'
 
 /** How many longer hashes in signals count for the short one of a change: clients may make up any number. */
 const maxLongerHashes = 100

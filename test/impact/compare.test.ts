@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { blockByDay } from '../../src/impact/block.ts'
 import { differenceOf } from '../../src/impact/interval.ts'
-import { resolveCommit } from '../../src/impact/resolve_commit.ts'
+import { resolveCommit } from '../../src/impact/read_compare.ts'
+import { blockByDay } from '../../src/impact/side_by_side.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged, rollUp, type Sent } from './history.ts'
 

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { findJumps } from '../../src/impact/days.ts'
+import { findJumps } from '../../src/impact/read_days.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, rollUp, type Sent } from './history.ts'
 
