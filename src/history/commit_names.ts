@@ -1,6 +1,8 @@
 // Commits are compared ignoring letter case. A hash may be shortened to seven characters, as git does; another name may not:
 // release-1 is not release-12, and 20260101 is not 20260101123000.
 
+import { firstIndex } from '../lib/bisect.ts'
+
 const shortest = 7
 const hash = /^[0-9a-f]{7,64}$/
 /** What may be shortened. Digits alone are a date or a number, unless they have the length of SHA-1 or SHA-256. */
@@ -30,22 +32,11 @@ export function createCommitFinder(commits: string[]): (name: string) => string 
   return (name) => {
     if (known.has(name)) return name
     // What a name begins sorts right behind it.
-    const next = lowerBound(hashes, name)
+    const next = firstIndex(hashes, (commit) => commit >= name)
     const near = [...beginsOf(name).filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
     const same = near.filter((commit) => isSameCommit(commit, name))
     return same.length === 1 ? (same[0] as string) : null
   }
-}
-
-/** The index of the first of these sorted strings that is not below `text`. */
-function lowerBound(sorted: string[], text: string): number {
-  let [low, high] = [0, sorted.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((sorted[middle] as string) < text) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 /** Those of these keys that are hashes and begin no longer one. */

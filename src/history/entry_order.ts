@@ -1,17 +1,7 @@
 // Entries in the order of time. A client may report any number of one commit, so they are searched by bisection.
+import { firstIndex } from '../lib/bisect.ts'
 import { commitKey } from './commit_names.ts'
 import { comparePlaces, type KnownEntry, type LiveEntry } from './identity.ts'
-
-/** The index of the first item for which this is true; it is true for all that follow. */
-function firstIndex<T>(items: readonly T[], isTrue: (item: T) => boolean): number {
-  let [low, high] = [0, items.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (isTrue(items[middle] as T)) high = middle
-    else low = middle + 1
-  }
-  return low
-}
 
 /** Entries by a key, oldest first. */
 export class OrderedEntries {
