@@ -1,7 +1,6 @@
 // Decides how the entries of one source, a clone (git), GitHub's deliveries or a client, change what is known already. The
 // history is the same in whichever order they report, and however often; docs/interface.md and docs/git.md have the rules.
 import { commitKey, createCommitNames } from './commit_names.ts'
-import { LiveOrder, OrderedEntries } from './entry_order.ts'
 import {
   type CommitOfPrompt,
   commitId,
@@ -13,7 +12,7 @@ import {
   type LiveEntry,
   type ReportedEntry,
 } from './identity.ts'
-import { KnownEntries, type KnownEntryChanges } from './known_entries.ts'
+import { KnownEntries, type KnownEntryChanges, LiveOrder, OrderedEntries } from './known_entries.ts'
 
 export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha: string; pr_number: number | null }
 

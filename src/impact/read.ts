@@ -9,7 +9,7 @@ import { canBeDecided, compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
-import { type Change, selectChangeCommits, selectChanges, selectRecentChanges } from './store.ts'
+import { type Change, selectChangeCommits, selectChanges, selectNewestChanges } from './store.ts'
 import { selectSignalCounts } from './store_counts.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
@@ -52,7 +52,7 @@ export async function readDecidedImpacts(
   since: Date,
   limit: number,
 ): Promise<{ promptId: number; impact: DecidedImpact }[]> {
-  const recent = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
+  const recent = await selectNewestChanges(sql, organisationId, promptIds, { since, limit })
   const watched = new Set(recent.map(({ id }) => id))
   const { changes, commits } = await readChanges(sql, organisationId, promptIds, [...watched])
   const compared = changes.filter(({ id, before_id }) => watched.has(id) && before_id !== null)

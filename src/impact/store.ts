@@ -5,47 +5,24 @@ import type { ChangeWindow } from './attribute.ts'
 /** A history entry that went live, and its window. */
 export type Change = Parameters<typeof showTitledEntry>[0] & ChangeWindow & { prompt_id: number }
 
-/** The live change of each of these prompts. */
-export const selectLiveChanges = (sql: Sql, organisationId: number, promptIds: number[]) =>
+/** The live change of each of these prompts, and those of its newest `limit` ones that went live from `since` on. */
+export const selectNewestChanges = (
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  { since, limit }: { since: Date | null; limit: number } = { since: null, limit: 1 },
+) =>
   sql<{ prompt_id: number; id: number; created_at: Date }>`
     select p.id as prompt_id, h.id, h.created_at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     cross join lateral (
-      select h.id, h.created_at
+      select h.id, h.created_at, row_number() over (order by h.created_at desc, h.id desc) as place
       from history_changes h
       where h.organisation_id = ${organisationId} and h.prompt_id = p.id
       order by h.created_at desc, h.id desc
-      limit 1
-    ) h`
-
-/** The live change of each of these prompts, and the newest ones that went live from `since` on, at most `limit` of each. */
-export const selectRecentChanges = (
-  sql: Sql,
-  organisationId: number,
-  promptIds: number[],
-  since: Date,
-  limit: number,
-) =>
-  sql<{ promptId: number; id: number }>`
-    select p.id as "promptId", h.id
-    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral (
-      (
-        select h.id
-        from history_changes h
-        where h.organisation_id = ${organisationId} and h.prompt_id = p.id
-        order by h.created_at desc, h.id desc
-        limit 1
-      )
-      union
-      (
-        select h.id
-        from history_changes h
-        where h.organisation_id = ${organisationId} and h.prompt_id = p.id and h.created_at >= ${since}
-        order by h.created_at desc, h.id desc
-        limit ${limit}
-      )
-    ) h`
+      limit ${limit}
+    ) h
+    where h.place = 1 or h.created_at >= ${since}`
 
 /** Those of these entries that are changes, of any prompt of the organisation, and the changes before them. */
 export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): Promise<Change[]> =>
