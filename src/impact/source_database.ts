@@ -29,12 +29,7 @@ export function openDatabaseSource(db: Db, clock: Clock, org: string | null): Im
       const { id: organisationId } = await requireOrganisation(db, org ?? '')
       const services = { db, clock, rollup, heavyReads: createHeavyReads() }
       const orders = createPromptOrders(services)
-      const { data, nextCursor } = await readOverview(
-        { ...services, orders },
-        organisationId,
-        overviewParams.parse(query),
-      )
-      return { data, nextCursor }
+      return readOverview({ ...services, orders }, organisationId, overviewParams.parse(query))
     },
   }
 }

@@ -241,7 +241,7 @@ test('texts are erased for a prompt, with the setting, and once nothing has them
   const prompt = await requirePrompt(db.sql, tenant.prompt)
   const { organisationId, id } = prompt
   expect(await countTexts(tenant)).toBe(2)
-  expect(await forgetTexts(db, clock, prompt, tenant.prompt)).toBe(2)
+  expect(await forgetTexts(db, clock, prompt)).toBe(2)
   expect([await countTexts(tenant), await textsOf(tenant.prompt, tenant)]).toEqual([0, [null, null, null, null]])
   const send = () => service.post('/history/batch', tenant.key, { entries, texts: [one, two] })
   expect((await send()).body.data.missing_texts).toEqual([])
