@@ -9,8 +9,7 @@ import { canBeDecided, compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
-import { type Change, selectChangeCommits, selectChanges, selectNewestChanges } from './store.ts'
-import { selectSignalCounts } from './store_counts.ts'
+import { type Change, selectChangeCommits, selectChanges, selectNewestChanges, selectSignalCounts } from './store.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }

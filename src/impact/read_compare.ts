@@ -9,8 +9,8 @@ import { addCounts, totalOf } from './rate.ts'
 import type { SideBySide } from './schema_compare.ts'
 import { type CompareQuery, shortestHash } from './schema_params.ts'
 import { compareSides, type DayPair } from './side_by_side.ts'
+import { selectSignalCounts } from './store.ts'
 import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_compare.ts'
-import { selectSignalCounts } from './store_counts.ts'
 
 /** More commits with the same beginning are ambiguous anyway. */
 const maxKnownCommits = 100
