@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { unavailable } from '../errors.ts'
+import { invalid, unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { closedMonth, monthOf } from '../lib/months.ts'
@@ -10,11 +10,16 @@ import { type Admission, type BrowserKey, createKeyRefusals, isFull } from '../l
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { refuse, refuseByKey, requireSame, type SignalOutcome, toSignalOutcome } from './outcome.ts'
 import { findUsedKeys, type SignalToWrite, type UsedKey, type WriteResult, writeSignals } from './store.ts'
 
 /** The metadata is JSON. */
 export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
+
+/**
+ * The answer to the caller. The usage is that of the limit to report: the browser key's if it has one, unless it is the
+ * organisation's month that refuses the signal.
+ */
+type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
 export type SignalRecorder = {
   /**
@@ -77,12 +82,7 @@ export function createSignalRecorder(
     onWrite: (signals, waitedMs) => observe?.batchStarted(signals, waitedMs),
   })
   // A batch must not hold an Idempotency-Key twice, so requests with the same key wait for each other.
-  const oneAtATime = createSemaphore({
-    permits: Number.POSITIVE_INFINITY,
-    maxWaiting: Number.POSITIVE_INFINITY,
-    maxWaitingPerTenant: 100,
-    rejectWith: unavailable,
-  })
+  const oneAtATime = createSemaphore({ maxWaitingPerTenant: 100 })
 
   const findUsedKey = createDataLoader(
     (keys: UsedKey[]) => findUsedKeys(db.sql, keys),
@@ -163,3 +163,26 @@ export function applyResults(
  * neither take nor find the keys of a server. A tab is no character of a key that clients send.
  */
 const keyOfPage = ({ id }: BrowserKey, idempotencyKey: string): string => `${id}\t${idempotencyKey}`
+
+/** The outcome of a signal that is refused without asking Postgres. */
+export function refuse({ createdAt, month }: SignalToWrite, { used, limit }: Usage): WriteResult {
+  return { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
+}
+
+const refuseByKey = (signal: SignalToWrite, full: Usage): SignalOutcome => ({
+  ...refuse(signal, full),
+  limitedBy: 'key_month',
+})
+
+function toSignalOutcome(result: WriteResult): SignalOutcome {
+  const { keyUsage } = result
+  if (!keyUsage || (result.outcome === 'refused' && !isFull(keyUsage))) return result
+  return { ...result, ...keyUsage, limitedBy: 'key_month' }
+}
+
+function requireSame(result: SignalOutcome): SignalOutcome {
+  if (result.outcome !== 'conflict') return result
+  throw invalid('The Idempotency-Key was used for another signal.', [
+    { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
+  ])
+}

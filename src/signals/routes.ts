@@ -4,10 +4,9 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
 import { type ApiError, invalid, notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
-import { mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
-import { answerPreflight } from '../http/cors.ts'
+import { createInFlightLimiter, mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
+import { answerPreflight } from '../http/caller.ts'
 import { describeOperation, describeOperations } from '../http/describe.ts'
-import { createInFlightLimiter } from '../http/in_flight.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
@@ -175,7 +174,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
     rejectWith: () => unavailable('overload', 'Too many batches are in flight. Retry shortly.'),
   })
   // One piece of work at a time: a single signal waits for it whenever the event loop turns.
-  const parsing = createSemaphore({ permits: 1, maxWaiting: Number.POSITIVE_INFINITY, rejectWith: unavailable })
+  const parsing = createSemaphore({ permits: 1 })
   return new Elysia({ name: 'signal-batches' }).post(
     `${path}/batch`,
     authenticated('signals:write', async (context, { prompt_id }: PromptParams, caller) => {
