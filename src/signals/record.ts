@@ -6,7 +6,7 @@ import { createDataLoader } from '../lib/data_loader.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { closedMonth, monthOf } from '../lib/months.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
-import { type Admission, type BrowserKey, createKeyRefusals, isFull } from '../limit/admit.ts'
+import { type Admission, createRefusals, isFull } from '../limit/admit.ts'
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
@@ -14,6 +14,9 @@ import { findUsedKeys, type SignalToWrite, type UsedKey, type WriteResult, write
 
 /** The metadata is JSON. */
 export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
+
+/** The browser key that a signal is counted with, and the key's limit as it was last known. */
+type BrowserKey = { id: number; monthlyLimit: number | null }
 
 /**
  * The answer to the caller. The usage is that of the limit to report: the browser key's if it has one, unless it is the
@@ -54,7 +57,8 @@ export function createSignalRecorder(
   observe?: SignalObserver,
   rollup?: SignalRollup,
 ): SignalRecorder {
-  const keyRefusals = createKeyRefusals()
+  /** Keep a flood of requests with a full key off Postgres. */
+  const keyRefusals = createRefusals(10_000)
   let lastWriteMs = 0
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
     async write(signals) {
@@ -117,7 +121,9 @@ export function createSignalRecorder(
         browserKeyId: browserKey?.id ?? null,
         deadline,
       }
-      const fullKey = browserKey && keyRefusals.find(browserKey, month)
+      const refusal = browserKey && keyRefusals.find(browserKey.id, month)
+      // A raised limit has room.
+      const fullKey = refusal?.limit === browserKey?.monthlyLimit ? refusal : undefined
       if (key !== null) return recordOnce(signal, key, fullKey)
       if (fullKey) return Promise.resolve(refuseByKey(signal, fullKey))
       const full = admission.admit(prompt.organisationId, month)

@@ -1,7 +1,7 @@
 // Keys that stand in web pages: only for pages of their origins, and perhaps for some prompts.
 import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
-import { exchange, formatRequest } from '../socket.ts'
+import { exchange, formatSignal } from '../socket.ts'
 import { useAdmin, useService, useTenant } from '../use.ts'
 import { createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
 
@@ -72,10 +72,8 @@ test.each([
   [[SHOP, SHOP]],
 ])('a page of the origins %p is rejected, and cannot read why', async (origins) => {
   const { key, id } = await browserKey({ origins: [SHOP, 'https://*.shop.example.com'] })
-  const headers = [`Authorization: Bearer ${key}`, ...origins.map((origin) => `Origin: ${origin}`)]
-  const path = `/api/v1/prompts/${tenant.prompt}/signals`
-  const json = ['Content-Type: application/json']
-  const answer = await exchange(service.url, formatRequest('POST', path, [...headers, ...json], '{"value":"positive"}'))
+  const headers = origins.map((origin) => `Origin: ${origin}`)
+  const answer = await exchange(service.url, formatSignal({ ...tenant, key }, headers))
   expect(answer).toStartWith('HTTP/1.1 403')
   expect(answer.toLowerCase()).not.toContain('access-control')
   expect(answer).toContain('"code":"forbidden"')
