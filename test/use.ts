@@ -2,6 +2,7 @@
 // so read its fields inside tests and hooks, never while the file loads. Hooks run in the order in which they are
 // registered: an afterAll that needs the service or the binary stands before these.
 import { afterAll, beforeAll, beforeEach, expect } from 'bun:test'
+import { scopes } from '../src/http/caller.ts'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, createDatabaseWithTenant, type TestDatabase } from './harness.ts'
 import { createOperator, type Operator, type Server, type Settings, startServer } from './program.ts'
@@ -45,6 +46,10 @@ export const useTenant = (service: TestService, monthlyLimit?: number): Tenant =
 /** Another tenant for each test. */
 export const useNewTenant = (service: TestService, monthlyLimit?: number): Tenant =>
   fill(() => service.createTenant(monthlyLimit), beforeEach)
+
+/** A key of the tenant with every scope. */
+export const useAdmin = (service: TestService, tenant: Tenant): { key: string; id: string } =>
+  fill(() => service.createKey(tenant, [...scopes]))
 
 export function useDatabase(): TestDatabase {
   const database = fill(createDatabase)

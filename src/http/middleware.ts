@@ -11,9 +11,8 @@ import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, type KeyVerifier, requireNotNarrowed, requirePrompt, type Scope } from './caller.ts'
+import { type Caller, corsHeaders, type KeyVerifier, requireNotNarrowed, requirePrompt, type Scope } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
-import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
 import {
   type RateLimiters,
