@@ -3,14 +3,13 @@ import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
-import { notFound } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { type Caller, visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { queryTextOf, searchOf } from '../http/paging.ts'
-import { parseId } from '../lib/params.ts'
+import { requireId } from '../lib/params.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
@@ -143,7 +142,7 @@ export const historyRoutes = (
       `${path}/:entry_id`,
       authenticated('history:delete', async (context, { prompt_id, entry_id }: EntryParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, prompt_id)
-        const id = requireEntryId(entry_id)
+        const id = requireId(entry_id)
         const { removeEntry } = await import('./erase.ts')
         await removeEntry(db, clock, prompt, id, keyHolder(caller, context))
         return context.replyData({ id })
@@ -154,7 +153,7 @@ export const historyRoutes = (
       `${path}/:entry_id/diff`,
       authenticated('prompts:read', async (context, { prompt_id, entry_id }: EntryParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, prompt_id)
-        const id = requireEntryId(entry_id)
+        const id = requireId(entry_id)
         const { base } = diffParams.parse(searchOf(context.request))
         const { path: file } = await showPrompt(db, prompt)
         const { readDiff } = await import('./diff.ts')
@@ -175,12 +174,6 @@ export const historyRoutes = (
       }),
       { ...readByHandler, detail: operations.recordHistoryBatch },
     )
-
-function requireEntryId(text: string): number {
-  const id = parseId(text)
-  if (id === undefined) throw notFound()
-  return id
-}
 
 /** A caller that may not read the history sees of a known entry only its id, with what it gave itself. */
 function showRepeated({ scopes }: Caller, entry: HistoryEntry, given: NewHistoryEntry): object {

@@ -2,14 +2,13 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
-import { notFound } from '../errors.ts'
 import { EntryPath } from '../history/schema.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
-import { parseId } from '../lib/params.ts'
+import { requireId } from '../lib/params.ts'
 import type { OwnedPrompt, PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
@@ -104,8 +103,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
         async (context, { prompt_id: id, entry_id }: PromptParams & { entry_id: string }, { organisationId }) => {
           const prompt = await findPrompt(organisationId, id)
           const { margin } = daysParams.parse(searchOf(context.request))
-          const entryId = parseId(entry_id)
-          if (entryId === undefined) throw notFound()
+          const entryId = requireId(entry_id)
           return context.replyData(await read(prompt, (sql) => readChangeDays(sql, prompt, entryId, margin)))
         },
       ),
@@ -133,8 +131,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
 
 /** The same query for another page. */
 function writeQuery({ limit, margin, pair, ...filters }: ImpactQuery, page: number): URLSearchParams {
-  const given = { page: String(page), limit: String(limit), margin: String(margin), ...writeEntryFilters(filters) }
-  const query = new URLSearchParams(given)
-  for (const [name, id] of Object.entries(pair ?? {})) query.set(name, String(id))
-  return query
+  const ids = pair && { base: String(pair.base), head: String(pair.head) }
+  const given = { page: String(page), limit: String(limit), margin: String(margin) }
+  return new URLSearchParams({ ...given, ...writeEntryFilters(filters), ...ids })
 }
