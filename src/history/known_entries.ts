@@ -1,15 +1,7 @@
 // Entries in the order of time. A client may report any number of one commit, so they are searched by bisection.
 import { firstIndex } from '../lib/bisect.ts'
-import { commitKey } from './commit_names.ts'
-import {
-  type CommitOfPrompt,
-  commitId,
-  comparePlaces,
-  type EntryIdentity,
-  identityOf,
-  type KnownEntry,
-  type LiveEntry,
-} from './identity.ts'
+import { type CommitOfPrompt, commitKey } from './commit_names.ts'
+import { commitId, comparePlaces, type EntryIdentity, identityOf, type KnownEntry, type LiveEntry } from './identity.ts'
 
 /** Entries by a key, oldest first. */
 export class OrderedEntries {
