@@ -8,7 +8,6 @@ import {
   changeEndpoint,
   createEndpointInTransaction,
   listEndpoints,
-  parseRotation,
   removeEndpoint,
   rotateEndpointInTransaction,
   showEndpoint,
@@ -17,7 +16,7 @@ import {
 } from '../webhooks/endpoints.ts'
 import { pingEndpoint } from '../webhooks/ping.ts'
 import { isAllowedHost } from '../webhooks/reachable.ts'
-import { endpointKinds } from '../webhooks/schema.ts'
+import { endpointKinds, endpointRotation } from '../webhooks/schema.ts'
 import { createSender } from '../webhooks/send.ts'
 import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -140,7 +139,7 @@ const newEndpoint = (args: Arguments) => args.naming(() => validateNewEndpoint(g
 const endpointChange = (args: Arguments) => args.naming(() => validateEndpointChange(givenOptions(args)))
 
 const endpointOverlap = (args: Arguments) =>
-  args.naming(() => parseRotation({ overlap_seconds: overlapOption(args) / 1_000 }))
+  args.naming(() => endpointRotation.parse({ overlap_seconds: overlapOption(args) / 1_000 }))
 
 /** The options in the form of a request's body. `all` becomes null. */
 function givenOptions(args: Arguments) {

@@ -9,7 +9,7 @@ import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
 import { type IsAllowedHost, maskUrl, parseEndpointUrl } from './endpoint_url.ts'
-import { EndpointChange, EndpointRotation, type EndpointRow, NewEndpoint } from './schema.ts'
+import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
 import {
   countEndpoints,
   deleteEndpoint,
@@ -33,10 +33,6 @@ type Viewer = Pick<Actor, 'organisationId'>
 
 export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
 export const validateEndpointChange = createChangeValidator(EndpointChange)
-const validateRotation = createValidator(EndpointRotation, 'The rotation')
-
-/** How long the old secret signs too, in milliseconds. */
-export const parseRotation = (given: unknown): number => (validateRotation(given).overlap_seconds ?? 86_400) * 1_000
 
 /** Creates an endpoint within the caller's transaction. */
 export async function createEndpointInTransaction(
