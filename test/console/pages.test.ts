@@ -302,8 +302,8 @@ test('two commits that signals name are compared side by side, though neither is
   const answer = page.locator('.answer')
   await answer.getByText('bbbbbbb is better: ').waitFor()
   await page.getByText('Side by side on the same days').waitFor()
-  await page.locator('.sides svg').waitFor()
-  expect(await page.locator('.sides polyline').count()).toBe(2)
+  await page.locator('.day-lines svg').waitFor()
+  expect(await page.locator('.day-lines polyline').count()).toBe(2)
   expect(await page.getByRole('table', { name: 'Versions' }).locator('tbody tr').allTextContents()).toEqual([
     expect.stringMatching(/^b{12} not in the history90\.0% .*300 signals$/),
     expect.stringMatching(/^a{12} not in the history50\.0% .*500 signals$/),
