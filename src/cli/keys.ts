@@ -1,7 +1,6 @@
-import type { Scope } from '../http/caller.ts'
+import { presetOf, presets, type Scope } from '../http/scopes.ts'
 import { type KeyChange, parseNewKey, toKeyChange, validateKeyChange } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
-import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
@@ -72,9 +71,6 @@ const columnsAt = (now: Date): (Column<ListedKey> | keyof ListedKey)[] => [
   'last_used_at',
   { name: 'state', cell: (key) => stateOf(key, now) },
 ]
-
-const presetOf = (scopes: string[]): string | undefined =>
-  Object.entries(presets).find(([, granted]) => granted.toSorted().join() === scopes.toSorted().join())?.[0]
 
 function describeRestrictions({ origins, prompts, monthly_limit }: ListedKey): string {
   const limit = monthly_limit === null ? [] : [`${number(monthly_limit)} per month`]

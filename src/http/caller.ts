@@ -1,23 +1,5 @@
 import { forbidden, notFound, ServiceError } from '../errors.ts'
-
-/** What a key may do, as `resource:action`. Permission to write does not include permission to read. */
-export const scopes = [
-  'history:read',
-  'history:write',
-  'history:delete',
-  'signals:read',
-  'signals:write',
-  'signals:delete',
-  'prompts:read',
-  'prompts:write',
-  'usage:read',
-  'keys:read',
-  'keys:write',
-  'webhooks:read',
-  'webhooks:write',
-] as const
-
-export type Scope = (typeof scopes)[number]
+import type { Scope } from './scopes.ts'
 
 export type Caller = {
   id: number

@@ -11,7 +11,7 @@ import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, type KeyVerifier, requireNotNarrowed, requirePrompt, type Scope } from './caller.ts'
+import { type Caller, type KeyVerifier, requireNotNarrowed, requirePrompt } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
 import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
@@ -23,6 +23,7 @@ import {
   tooManyRequests,
 } from './rate_limit.ts'
 import { RequestContext } from './request_context.ts'
+import type { Scope } from './scopes.ts'
 
 type Context<Params> = {
   request: Request

@@ -1,11 +1,11 @@
 import type { Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
-import type { Scope } from '../http/caller.ts'
+import { presets, type Scope } from '../http/scopes.ts'
 import { isOriginPattern } from '../lib/origins.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
-import { ApiKeyChange, NewApiKey, presets } from './schema.ts'
+import { ApiKeyChange, NewApiKey } from './schema.ts'
 import type { KeyValues } from './store.ts'
 
 const validateNew = createValidator(NewApiKey, 'The key')

@@ -2,6 +2,7 @@ import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/rec
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
+import { defaultScopes } from '../http/scopes.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { requireName } from '../lib/texts.ts'
@@ -10,7 +11,7 @@ import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
 import { type KeyChange, type KeyToCreate, requireRestrictions, scopesAfter } from './given.ts'
 import { isLater, requireFuture, requireGrantable, requireLifeWithin } from './grant.ts'
-import { defaultScopes, type KeyRow, type NewKey } from './schema.ts'
+import type { KeyRow, NewKey } from './schema.ts'
 import {
   findKey,
   insertKey,

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { scopes } from '../../src/http/caller.ts'
+import { scopes } from '../../src/http/scopes.ts'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { useOwnService, useTenant } from '../use.ts'
 

@@ -1,6 +1,6 @@
 // After a failover that lost changes, the row id that a replica remembers may be that of another organisation's prompt.
 import { expect, test } from 'bun:test'
-import { scopes } from '../../src/http/caller.ts'
+import { scopes } from '../../src/http/scopes.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { importSignals } from '../../src/signals/import.ts'

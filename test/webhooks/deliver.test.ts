@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
-import { scopes } from '../../src/http/caller.ts'
+import { scopes } from '../../src/http/scopes.ts'
 import { describeChange } from '../../src/impact/sentence.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'

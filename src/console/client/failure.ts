@@ -1,4 +1,4 @@
-import type { Schemas } from './schemas.ts'
+import type { Schemas } from './api.ts'
 
 type Details = Schemas['ValidationError']['error']['details']
 

@@ -1,4 +1,4 @@
-import { useEffect, useReducer, useRef } from 'preact/hooks'
+import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
 import type { Question } from './api.ts'
 import { type Failure, readFailure } from './failure.ts'
 
@@ -95,4 +95,21 @@ export async function prefetch(question: Question<unknown> | undefined): Promise
 function show(entry: Entry, change: Partial<Entry>): void {
   Object.assign(entry, change)
   for (const watch of entry.watchers) watch()
+}
+
+/** A change that is being sent, and why it failed. */
+export function useSending() {
+  const [state, setState] = useState<{ isSending: boolean; failure?: Failure | undefined }>({ isSending: false })
+  const send = async (work: () => Promise<void>) => {
+    setState({ isSending: true })
+    let failure: Failure | undefined
+    try {
+      await work()
+    } catch (error) {
+      failure = readFailure(error)
+    } finally {
+      setState({ isSending: false, failure })
+    }
+  }
+  return { ...state, send }
 }

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api } from '../client/api.ts'
+import { answerOf, api, type Schemas } from '../client/api.ts'
 import { refresh } from '../client/query.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Input, Select } from '../parts/field.tsx'
 import { SecretForm } from '../parts/secret_form.tsx'

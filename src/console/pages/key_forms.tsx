@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api } from '../client/api.ts'
+import { type Preset, presets } from '../../http/scopes.ts'
+import { answerOf, api, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { refresh } from '../client/query.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
-import { type Preset, presets } from '../parts/scopes.ts'
+import { purposes } from '../parts/scopes.ts'
 import { SecretForm } from '../parts/secret_form.tsx'
 import { Text } from '../parts/text.tsx'
 import {
@@ -34,7 +34,7 @@ async function textOf(made: MadeKey): Promise<string | null> {
 export function NewKey({ onClose }: { onClose(): void }) {
   const held = useScopes()
   const offered = (Object.keys(presets) as Preset[]).filter((name) =>
-    presets[name].scopes.every((scope) => held.includes(scope)),
+    presets[name].every((scope) => held.includes(scope)),
   )
   const [purpose, setPurpose] = useState<Preset | 'scopes'>(offered[0] ?? 'scopes')
   const make = (form: FormData) => {
@@ -58,7 +58,7 @@ export function NewKey({ onClose }: { onClose(): void }) {
       <Input label="Name" name="name" maxLength={500} required />
       <Select
         label="For"
-        hint={purpose === 'scopes' ? undefined : presets[purpose].says}
+        hint={purpose === 'scopes' ? undefined : purposes[purpose]}
         value={purpose}
         options={[...offered.map((name): [string, string] => [name, name]), ['scopes', 'Custom']]}
         onChange={(value) => setPurpose(value as Preset | 'scopes')}

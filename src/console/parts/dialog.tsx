@@ -1,6 +1,6 @@
-import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
-import { useSending } from '../client/form.ts'
+import type { ComponentChildren, FunctionComponent } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useSending } from '../client/query.ts'
 import { Button } from './button.tsx'
 import { Form } from './field.tsx'
 import { FailureNote } from './states.tsx'
@@ -31,6 +31,14 @@ export function Dialog({ title, isKept = false, onClose, children }: DialogProps
       {children}
     </dialog>
   )
+}
+
+/** The dialog that a page has open, if any. `show` opens another. */
+export function useDialog() {
+  const [dialog, setDialog] = useState<ComponentChildren>()
+  const show = <Props extends object>(Content: FunctionComponent<Props & { onClose(): void }>, props: Props) =>
+    setDialog(<Content {...props} onClose={() => setDialog(undefined)} />)
+  return { dialog, show }
 }
 
 type FormDialogProps = DialogProps & { does: string; onSubmit(form: FormData): Promise<void> }
