@@ -1,6 +1,6 @@
 import { type Config, localUrlOf } from '../config.ts'
-import { presets } from '../http/scopes.ts'
 import { createKey } from '../keys/manage.ts'
+import { presets } from '../lib/scopes.ts'
 import { onDatabase } from './database.ts'
 
 const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))

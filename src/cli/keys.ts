@@ -1,7 +1,7 @@
-import { presetOf, presets, type Scope } from '../http/scopes.ts'
 import { type KeyChange, parseNewKey, toKeyChange, validateKeyChange } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
+import { presetOf, presets, type Scope } from '../lib/scopes.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'

@@ -1,6 +1,6 @@
 import type { FunctionComponent } from 'preact'
 import type { ConsolePath } from '../http/console_paths.ts'
-import type { Scope } from '../http/scopes.ts'
+import type { Scope } from '../lib/scopes.ts'
 import type { Failure } from './client/failure.ts'
 import { useOwnKey } from './client/organisation.ts'
 import { usePlace } from './client/router.ts'

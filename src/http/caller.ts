@@ -1,5 +1,5 @@
 import { forbidden, notFound, ServiceError } from '../errors.ts'
-import type { Scope } from './scopes.ts'
+import type { Scope } from '../lib/scopes.ts'
 
 export type Caller = {
   id: number

@@ -8,6 +8,7 @@ import {
   unavailable,
 } from '../errors.ts'
 import { settle, track } from '../lib/deadline.ts'
+import type { Scope } from '../lib/scopes.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
@@ -23,7 +24,6 @@ import {
   tooManyRequests,
 } from './rate_limit.ts'
 import { RequestContext } from './request_context.ts'
-import type { Scope } from './scopes.ts'
 
 type Context<Params> = {
   request: Request

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
-import { presets, type Scope } from '../http/scopes.ts'
 import { isOriginPattern } from '../lib/origins.ts'
+import { presets, type Scope } from '../lib/scopes.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'

@@ -1,7 +1,7 @@
 import type { Actor } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import { forbidden, invalid } from '../errors.ts'
-import type { Scope } from '../http/scopes.ts'
+import type { Scope } from '../lib/scopes.ts'
 
 /** An actor cannot grant scopes that it lacks. */
 export function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {

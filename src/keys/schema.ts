@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { presets, scopes } from '../http/scopes.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
+import { presets, scopes } from '../lib/scopes.ts'
 import { maxTextLength } from '../lib/texts.ts'
 import { envelopeOf, literals, nullable, partlyVisible, type Row } from '../lib/typebox.ts'
 

@@ -1,6 +1,6 @@
 // Every hostile input of the corpus is answered in the envelope or by a closed connection, and leaves the service as it was.
 import { beforeAll, expect, test } from 'bun:test'
-import { scopes } from '../../src/http/scopes.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { inFullRun } from '../full.ts'
 import { entry } from '../service.ts'
 import { exchange, formatRequest } from '../socket.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { sign } from '@octokit/webhooks-methods'
-import { scopes } from '../../src/http/scopes.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { eventually } from '../program.ts'
 import { type TestConsole, useConsole } from './open.ts'
 

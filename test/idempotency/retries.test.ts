@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { scopes } from '../../src/http/scopes.ts'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { useOwnService, useTenant } from '../use.ts'
 
 const service = useOwnService()

@@ -1,7 +1,7 @@
 // Keys that stand in web pages: only for pages of their origins, and perhaps for some prompts.
 import { beforeAll, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
-import { presets } from '../../src/http/scopes.ts'
+import { presets } from '../../src/lib/scopes.ts'
 import { exchange, formatRequest } from '../socket.ts'
 import { useService, useTenant } from '../use.ts'
 import { createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
-import { presets } from '../../src/http/scopes.ts'
+import { presets } from '../../src/lib/scopes.ts'
 import { createAdmission } from '../../src/limit/admit.ts'
 import { createSignalRecorder, type SignalRecorder } from '../../src/signals/record.ts'
 import { eventually } from '../program.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { defaultScopes, presets, type Scope, scopes } from '../../src/http/scopes.ts'
+import { defaultScopes, presets, type Scope, scopes } from '../../src/lib/scopes.ts'
 import { entry } from '../service.ts'
 import { useService, useTenant } from '../use.ts'
 

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
-import { scopes } from '../../src/http/scopes.ts'
 import { describeChange } from '../../src/impact/sentence.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'
 import { eventually, type Row } from '../program.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
-import { scopes } from '../../src/http/scopes.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { eventually } from '../program.ts'
 import { useOwnService, useTenant } from '../use.ts'
 import { type Received, useReceiver } from './receiver.ts'

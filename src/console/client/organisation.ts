@@ -1,4 +1,4 @@
-import type { Scope } from '../../http/scopes.ts'
+import type { Scope } from '../../lib/scopes.ts'
 import { get, type OwnKey } from './api.ts'
 import { useQuery } from './query.ts'
 

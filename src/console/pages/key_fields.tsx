@@ -1,4 +1,4 @@
-import { scopes as allScopes, type Scope } from '../../http/scopes.ts'
+import { scopes as allScopes, type Scope } from '../../lib/scopes.ts'
 import type { Schemas } from '../client/api.ts'
 import { useOwnKey, usePrompts, useScopes } from '../client/organisation.ts'
 import { Input, Lines, Select } from '../parts/field.tsx'

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { type Preset, presets } from '../../http/scopes.ts'
+import { type Preset, presets } from '../../lib/scopes.ts'
 import { answerOf, api, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { refresh } from '../client/query.ts'

@@ -1,4 +1,4 @@
-import { presetOf } from '../../http/scopes.ts'
+import { presetOf } from '../../lib/scopes.ts'
 import { get, type Schemas } from '../client/api.ts'
 import { useOwnKey } from '../client/organisation.ts'
 import { Button } from '../parts/button.tsx'

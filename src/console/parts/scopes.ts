@@ -1,4 +1,4 @@
-import type { Preset, Scope } from '../../http/scopes.ts'
+import type { Preset, Scope } from '../../lib/scopes.ts'
 
 /** What each scope allows, in the words of the settings. */
 export const meanings: Record<Scope, string> = {
