@@ -1,6 +1,6 @@
-import { answerOf, api, get, type Schemas } from '../client/api.ts'
+import { api, get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { refresh, useQuery, useSending } from '../client/query.ts'
+import { change, useQuery, useSending } from '../client/query.ts'
 import { hrefWith } from '../client/router.ts'
 import { countOf } from '../parts/format.ts'
 import { List } from '../parts/list.tsx'
@@ -19,10 +19,9 @@ export function Deliveries({ endpoint }: { endpoint: string }) {
   const shown = useQuery(get('/api/v1/webhooks/endpoints/{endpoint_id}', { path })).data?.data
   const mayChange = useScopes().includes('webhooks:write')
   const { isSending, failure, send } = useSending()
-  const sendAgain = async ({ id }: Delivery) => {
+  const sendAgain = ({ id }: Delivery) => {
     const params = { path: { ...path, event_id: id } }
-    await answerOf(api.POST('/api/v1/webhooks/endpoints/{endpoint_id}/deliveries/{event_id}/redeliver', { params }))
-    refresh(listUrl, '/api/v1/audit')
+    return change(api.POST(`${listUrl}/{event_id}/redeliver`, { params }), listUrl)
   }
   return (
     <Page title="Deliveries">

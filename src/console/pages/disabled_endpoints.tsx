@@ -5,7 +5,7 @@ import { href } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
 import { FailureNote, Note } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
-import { enableEndpoint } from './endpoint_forms.tsx'
+import { changeEndpoint } from './endpoint_forms.tsx'
 
 type Endpoint = Schemas['WebhookEndpoint']
 type Reason = NonNullable<Endpoint['disabled_reason']>
@@ -44,7 +44,7 @@ export function DisabledEndpoints() {
               does="Enable"
               to={endpoint.url}
               isDisabled={isSending}
-              onClick={() => send(() => enableEndpoint(endpoint))}
+              onClick={() => send(() => changeEndpoint(endpoint, { enabled: true }))}
             />
           )}
         </p>

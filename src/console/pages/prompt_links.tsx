@@ -1,6 +1,6 @@
-import { answerOf, api, get, type Schemas } from '../client/api.ts'
+import { api, get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { refresh, useSending } from '../client/query.ts'
+import { change, useSending } from '../client/query.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
 import { FormDialog, useDialog } from '../parts/dialog.tsx'
@@ -80,10 +80,10 @@ export function PromptLinks() {
 }
 
 /** Hides a prompt from lists, or shows it again. It records signals and history all the while. */
-async function archive({ id, archived }: Prompt): Promise<void> {
+function archive({ id, archived }: Prompt) {
   const params = { path: { prompt_id: id } }
-  await answerOf<unknown>(api.PATCH('/api/v1/prompts/{prompt_id}', { params, body: { archived: !archived } }))
-  refresh('/api/v1/prompts', '/api/v1/impact', '/api/v1/audit')
+  const asked = api.PATCH('/api/v1/prompts/{prompt_id}', { params, body: { archived: !archived } })
+  return change<unknown>(asked, '/api/v1/prompts', '/api/v1/impact')
 }
 
 const File = ({
@@ -112,7 +112,7 @@ const File = ({
   )
 
 function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
-  const submit = async (form: FormData) => {
+  const submit = (form: FormData) => {
     const text = (name: string) => form.get(name) as string
     const body = {
       name: text('name'),
@@ -120,13 +120,10 @@ function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
       path: text('path').trim() || null,
       live_branch: text('live_branch').trim() || null,
     }
-    await answerOf<unknown>(
-      prompt
-        ? api.PATCH('/api/v1/prompts/{prompt_id}', { params: { path: { prompt_id: prompt.id } }, body })
-        : api.POST('/api/v1/prompts', { body }),
-    )
-    refresh('/api/v1/prompts', '/api/v1/audit')
-    onClose()
+    const asked = prompt
+      ? api.PATCH('/api/v1/prompts/{prompt_id}', { params: { path: { prompt_id: prompt.id } }, body })
+      : api.POST('/api/v1/prompts', { body })
+    return change<unknown>(asked, '/api/v1/prompts')
   }
   return (
     <FormDialog

@@ -41,14 +41,23 @@ export function useDialog() {
   return { dialog, show }
 }
 
-type FormDialogProps = DialogProps & { does: string; onSubmit(form: FormData): Promise<void> }
+type FormDialogProps = DialogProps & {
+  does: string
+  onSubmit(form: FormData): Promise<unknown>
+  /** Does not close after the change. */
+  staysOpen?: boolean
+}
 
 /** A form whose button sends a change; what is wrong with it is said above the button. */
-export function FormDialog({ does, onSubmit, children, ...dialog }: FormDialogProps) {
+export function FormDialog({ does, onSubmit, staysOpen, children, ...dialog }: FormDialogProps) {
   const { isSending, failure, send } = useSending()
+  const submit = async (form: FormData) => {
+    await onSubmit(form)
+    if (!staysOpen) dialog.onClose()
+  }
   return (
     <Dialog {...dialog}>
-      <Form onSubmit={(form) => send(() => onSubmit(form))}>
+      <Form onSubmit={(form) => send(() => submit(form))}>
         {children}
         {failure && <FailureNote failure={failure} />}
         <div class="row buttons">
