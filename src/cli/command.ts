@@ -51,14 +51,26 @@ export class Arguments {
     return typeof value === 'string' ? value : null
   }
 
+  /** The same for the body of a request, which leaves out what is not given. */
+  given(name: string): string | undefined {
+    return this.text(name) ?? undefined
+  }
+
   /** For an option that the usage line requires. */
   required(name: string): string {
     return this.options[name] as string
   }
 
-  list(name: string): string[] | null {
+  list(name: string): string[] | undefined {
     const values = this.options[name]
-    return Array.isArray(values) ? values : null
+    return Array.isArray(values) ? values : undefined
+  }
+
+  /** The names in an option, separated by commas. */
+  names(name: string): string[] | undefined {
+    return this.given(name)
+      ?.split(',')
+      .map((one) => one.trim())
   }
 
   /** A whole number of at least `least` that fits an integer column. */

@@ -144,12 +144,11 @@ const endpointOverlap = (args: Arguments) =>
 
 /** The options in the form of a request's body. `all` becomes null. */
 function givenOptions(args: Arguments) {
-  const [events, prompts] = [args.text('events') ?? undefined, args.list('prompt') ?? undefined]
-  const enabled = args.text('enabled') ?? undefined
+  const [events, prompts, enabled] = [args.names('events'), args.list('prompt'), args.given('enabled')]
   return {
-    url: args.text('url') ?? undefined,
-    kind: args.text('kind') ?? undefined,
-    events: events === 'all' ? null : events?.split(',').map((event) => event.trim()),
+    url: args.given('url'),
+    kind: args.given('kind'),
+    events: events?.join() === 'all' ? null : events,
     prompts: prompts?.join() === 'all' ? null : prompts,
     enabled: enabled === 'true' || (enabled === 'false' ? false : enabled),
   }

@@ -103,28 +103,21 @@ function changeOptions(args: Arguments): KeyChange {
 }
 
 function scopesIn(args: Arguments, option: string): Scope[] {
-  const names = namesIn(args, option) ?? []
+  const names = args.names(option) ?? []
   const unknown = names.find((name) => !presets.admin.some((scope) => scope === name))
   if (unknown !== undefined) throw new UsageError(`--${option} must be scopes such as history:read, not "${unknown}"`)
   return names as Scope[]
 }
 
-const namesIn = (args: Arguments, option: string): string[] | undefined =>
-  args
-    .text(option)
-    ?.split(',')
-    .map((name) => name.trim())
-
 /** The options in the form of a request's body. `none` and `all` become null. */
 function givenOptions(args: Arguments) {
-  const prompts = args.list('prompt') ?? undefined
-  const [expiresAt, limit] = [args.text('expires-at') ?? undefined, args.text('monthly-limit') ?? undefined]
+  const [expiresAt, prompts, limit] = [args.given('expires-at'), args.list('prompt'), args.given('monthly-limit')]
   return {
-    name: args.text('name') ?? undefined,
-    scopes: namesIn(args, 'scopes'),
-    preset: args.text('preset') ?? undefined,
+    name: args.given('name'),
+    scopes: args.names('scopes'),
+    preset: args.given('preset'),
     expires_at: expiresAt === 'none' ? null : expiresAt,
-    origins: args.list('origin') ?? undefined,
+    origins: args.list('origin'),
     prompts: prompts?.join() === 'all' ? null : prompts,
     monthly_limit: limit === undefined || limit === 'none' ? limit && null : args.integer('monthly-limit', 0),
   }
