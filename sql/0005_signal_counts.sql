@@ -169,8 +169,44 @@ begin
 end
 $$;
 
--- Erases the signals of an organisation's prompt that have these ids, also from the rollups. Returns the number erased. The usage of the
--- month stays. The idempotency key of a signal goes with it, or it would replay a signal that is gone.
+-- Deletes the counts of a prompt in a span of time that have become zero. Each width and commit is looked up by itself:
+-- for all together, Postgres would read all counts of the prompt. The caller has locked the watermark.
+create function delete_empty_counts(
+  given_organisation_id bigint, given_prompt_id bigint, commits text[], first_start timestamptz, last_start timestamptz
+)
+returns void
+language plpgsql
+as $$
+begin
+  delete from signal_counts c
+  where c.ctid = any (array(
+    select empty.ctid
+    from (values (15), (1440)) w (minutes)
+    cross join lateral (
+      select c.ctid from signal_counts c
+      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = w.minutes
+        and c.start between first_start and last_start and c.positive = 0 and c.negative = 0
+      offset 0
+    ) empty
+  ));
+  delete from signal_commit_counts c
+  where c.ctid = any (array(
+    select empty.ctid
+    from (select distinct unnest(commits)) named (commit_sha)
+    cross join (values (15), (1440)) w (minutes)
+    cross join lateral (
+      select c.ctid from signal_commit_counts c
+      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = w.minutes
+        and c.commit_sha = named.commit_sha and c.start between first_start and last_start
+        and c.positive = 0 and c.negative = 0
+      offset 0
+    ) empty
+  ));
+end
+$$;
+
+-- Erases the signals of an organisation's prompt that have these ids, also from the rollups. Returns the number erased. The
+-- usage of the month stays. The idempotency key of a signal goes with it, or it would replay a signal that is gone.
 create function erase_signals(given_organisation_id bigint, given_prompt_id bigint, signal_ids bigint[])
 returns integer
 language plpgsql
@@ -202,7 +238,7 @@ begin
     array_agg(c.commit_sha) filter (where c.is_rolled_up) as commits,
     array_agg(c.positive) filter (where c.is_rolled_up) as positives,
     array_agg(c.negative) filter (where c.is_rolled_up) as negatives,
-    floor_minutes(min(c.quarter), 1440) as first_day, max(c.quarter) as last_quarter
+    min(c.quarter) as first_quarter, max(c.quarter) as last_quarter
   into erased
   from counted c;
 
@@ -210,13 +246,9 @@ begin
     perform add_to_signal_counts(
       given_organisation_id, given_prompt_id, erased.quarters, erased.commits, erased.positives, erased.negatives, -1
     );
-    delete from signal_counts c
-    where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes in (15, 1440)
-      and c.start between erased.first_day and erased.last_quarter and c.positive = 0 and c.negative = 0;
-    delete from signal_commit_counts c
-    where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes in (15, 1440)
-      and c.commit_sha = any (erased.commits) and c.start between erased.first_day and erased.last_quarter
-      and c.positive = 0 and c.negative = 0;
+    perform delete_empty_counts(
+      given_organisation_id, given_prompt_id, erased.commits, floor_minutes(erased.first_quarter, 1440), erased.last_quarter
+    );
   end if;
   return erased.number;
 end

@@ -9,7 +9,6 @@ import { createHistoryReader } from './history/read.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
 import { createRateLimiter, type Rate } from './http/rate_limit.ts'
-import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { runPeriodically } from './lib/periodic.ts'
 import { createAdmission } from './limit/admit.ts'
@@ -67,8 +66,7 @@ export function createServices(
     (organisationId) => admission.forgetRefusals(Number(organisationId)),
     () => admission.forgetRefusals(),
   )
-  const lastUsed = createLastUsed(db)
-  const keys = createKeyVerifier(db, clock, lastUsed)
+  const keys = createKeyVerifier(db, clock)
   let lostConnections = 0
   // The connection may have been lost in a failover to a server that lacks the last changes.
   db.onConnectionLost(() => {
@@ -139,7 +137,7 @@ export function createServices(
       for (const timer of timers) timer.stop()
       await deliveries.stop()
       await signalRecorder.drain()
-      await lastUsed.flush()
+      await keys.flushLastUsed()
       await redis?.disconnect()
       await db.close()
     },

@@ -72,6 +72,9 @@ type Limits = {
 
 export type ServiceOptions = { queryTimeoutMs?: number; limits?: Limits }
 
+/** Listens on a free port. */
+export const serve = (services: Services) => listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
+
 /** A service with its own database; most files share one: see use.ts. */
 export async function startService({ queryTimeoutMs = 4_500, limits = {} }: ServiceOptions = {}): Promise<TestService> {
   const database = await createDatabase()
@@ -84,7 +87,7 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} }: Serv
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
   const services = createServices({ db, redis, clock, log: createLog('silent') }, config)
-  const listener = listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
+  const listener = serve(services)
   const client = await createClient(listener.url)
   return {
     ...client,

@@ -69,6 +69,19 @@ export function formatRequest(method: string, path: string, headers: string[], b
   return `${method} ${path} HTTP/1.1\r\n${['Host: test', ...headers, ...length].join('\r\n')}\r\n\r\n${body}`
 }
 
+/** A signal as it is sent. */
+export const formatSignal = (
+  { prompt, key }: { prompt: string; key: string },
+  headers: string[] = [],
+  body = '{"value":"positive"}',
+): string =>
+  formatRequest(
+    'POST',
+    `/api/v1/prompts/${prompt}/signals`,
+    [`Authorization: Bearer ${key}`, 'Content-Type: application/json', ...headers],
+    body,
+  )
+
 /** Whether the head and as much of a body as it declares have come. */
 export function isWhole(answer: string): boolean {
   if (/^HTTP\/1\.1 100 /.test(answer)) return isWhole(answer.slice(answer.indexOf('\r\n\r\n') + 4))

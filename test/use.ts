@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect } from 'bun:test'
 import { readConfig } from '../src/config.ts'
 import type { Db } from '../src/db/client.ts'
 import { openDatabase } from '../src/db/open.ts'
+import { scopes } from '../src/lib/scopes.ts'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, createDatabaseWithTenant, type TestDatabase } from './harness.ts'
 import { createOperator, type Operator, type Server, type Settings, startServer } from './program.ts'
@@ -48,6 +49,10 @@ export const useTenant = (service: TestService, monthlyLimit?: number): Tenant =
 /** Another tenant for each test. */
 export const useNewTenant = (service: TestService, monthlyLimit?: number): Tenant =>
   fill(() => service.createTenant(monthlyLimit), beforeEach)
+
+/** A key of the tenant with every scope. */
+export const useAdmin = (service: TestService, tenant: Tenant): { key: string; id: string } =>
+  fill(() => service.createKey(tenant, [...scopes]))
 
 export function useDatabase(): TestDatabase {
   const database = fill(createDatabase)

@@ -2,11 +2,16 @@ import type postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 import { createSemaphore, type PermitRequest } from '../lib/semaphore.ts'
-import { createAvailabilityTracker, type OnAvailability } from './availability.ts'
-import type { Driver, SessionOptions, Target } from './driver.ts'
-import { isConnectionLost, isPostgresError, isReadOnly, ReadOnlyError } from './errors.ts'
+import { type Driver, openPools, type PoolPair, type SessionOptions, type Subscription, type Target } from './driver.ts'
+import {
+  createAvailabilityTracker,
+  isConnectionLost,
+  isPostgresError,
+  isReadOnly,
+  type OnAvailability,
+  ReadOnlyError,
+} from './errors.ts'
 import type { EngineObserver } from './housekeeping.ts'
-import { openPools, type PoolPair, type Subscription } from './pools.ts'
 
 export type Sql = {
   /** Runs one statement. The text must be the same object in every call: each is prepared and kept. */
@@ -79,7 +84,6 @@ export function openClient(target: Target, options: ClientOptions): Db {
     maxWaiting: maxWaitingTransactions,
     maxWaitingPerTenant,
     patienceMs: queryTimeoutMs > 0 ? queryTimeoutMs - commitMs : Number.POSITIVE_INFINITY,
-    rejectWith: unavailable,
   }
   const half = Math.ceil(maxConcurrent / 2)
   const limitTransactions = createSemaphore({ ...waiting, permits: maxConcurrent, permitsPerTenant: half })

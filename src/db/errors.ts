@@ -72,3 +72,37 @@ export const isConnectionLost = (error: unknown): boolean =>
 
 const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+
+/** Called when the database stops answering or is found to be read-only, and when it serves again. */
+export type OnAvailability = (isUp: boolean, reason: string) => void
+
+/** Derives from the outcomes of statements whether the database can be reached. */
+export function createAvailabilityTracker(onAvailability: OnAvailability) {
+  /** Undefined before the first answer, because a database that was never reached cannot be lost. */
+  let isUp: boolean | undefined
+  let isKnownReadOnly = false
+  let answeredAt = 0
+
+  function answered(): void {
+    answeredAt = performance.now()
+    if (isUp === false) onAvailability(true, '')
+    isUp = true
+    isKnownReadOnly = false
+  }
+
+  return {
+    answered,
+    failed(error: unknown, sentAt: number) {
+      // A statement that times out while others are answered waits for a lock.
+      const isSlow = error instanceof DeadlineError && answeredAt > sentAt
+      // Most errors that it returns for a statement show that it is up.
+      if (isPostgresError(error) && !isDown(error)) return answered()
+      // A failover begins with lost connections, and only later is the server found to be the wrong one.
+      const isChange = isUp === true || (isUp === false && isReadOnly(error) && !isKnownReadOnly)
+      if (!isChange || isSlow) return
+      isUp = false
+      isKnownReadOnly = isReadOnly(error)
+      onAvailability(false, reasonOf(error))
+    },
+  }
+}

@@ -1,4 +1,3 @@
-import { unavailable } from '../errors.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 
 /** Runs a read of many rows once the organisation and the service have a permit for it. */
@@ -8,6 +7,6 @@ export type HeavyReads = <T>(organisationId: number, read: () => Promise<T>) => 
 const limits = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50, patienceMs: 4_000 }
 
 export function createHeavyReads(): HeavyReads {
-  const semaphore = createSemaphore({ ...limits, rejectWith: unavailable })
+  const semaphore = createSemaphore(limits)
   return (organisationId, read) => semaphore(read, { tenant: organisationId })
 }

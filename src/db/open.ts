@@ -12,8 +12,7 @@ import { DataDirInUse, filesOf, rejectForeignDataDir, removeAbandonedCopy } from
 import type { Embedded } from './embedded.ts'
 import { isRejectedByPooler, reasonOf } from './errors.ts'
 import { migrate, requireSchema, SchemaError } from './migrations.ts'
-import { pollChanges } from './poll_changes.ts'
-import { rejectMixingPooler } from './pooler.ts'
+import { pollChanges, rejectMixingPooler } from './pooler.ts'
 import { createPrimary } from './primary.ts'
 import { parseTls } from './tls.ts'
 

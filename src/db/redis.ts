@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto'
 import { within } from '../lib/deadline.ts'
 import { nextTurn } from '../lib/turns.ts'
-import type { OnRedisAvailability } from './availability.ts'
 import { connectRedis, type RedisClient, type RedisConnection } from './redis_client.ts'
-import { createRedisHealth } from './redis_health.ts'
+import { createRedisHealth, type OnRedisAvailability } from './redis_health.ts'
 
 export type Redis = {
   /** Runs a Lua script on one key. The text must stay constant: the server keeps each distinct one. */

@@ -1,5 +1,7 @@
-import type { OnRedisAvailability } from './availability.ts'
 import type { RedisClient } from './redis_client.ts'
+
+/** Called when Redis stops serving, with the reason in a sentence and in a word, and when it serves again. */
+export type OnRedisAvailability = (isUp: boolean, reason: string, code: string) => void
 
 /** Two failures within this time count as down. A success counts as up only after it: some keys may still work. */
 const settleMs = 3_000

@@ -12,9 +12,8 @@ import type { Scope } from '../lib/scopes.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, type KeyVerifier, requireNotNarrowed, requirePrompt } from './caller.ts'
+import { type Caller, corsHeaders, type KeyVerifier, requireNotNarrowed, requirePrompt } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
-import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
 import {
   type RateLimiters,

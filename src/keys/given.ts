@@ -1,5 +1,7 @@
+import type { Actor } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
-import { type Detail, invalid } from '../errors.ts'
+import { type Detail, forbidden, invalid } from '../errors.ts'
 import { isOriginPattern } from '../lib/origins.ts'
 import { presets, type Scope } from '../lib/scopes.ts'
 import { parseInstant } from '../lib/times.ts'
@@ -83,4 +85,31 @@ export async function requireRestrictions(sql: Sql, organisationId: number, key:
     if (limit !== null) problems.push({ path: '/monthly_limit', message })
   }
   if (problems.length > 0) throw invalid('The key is not valid.', problems.slice(0, 10))
+}
+
+/** An actor cannot grant scopes that it lacks. */
+export function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
+  const missing = held && granted.find((scope) => !held.includes(scope))
+  if (missing) throw forbidden(missing)
+}
+
+/** An actor whose key expires cannot grant a longer life: else the holder would keep its scopes through another key. */
+export function requireLifeWithin({ expiresAt: own }: Actor, expiresAt: Date | null): void {
+  if (!own || !isLater(expiresAt, own)) return
+  throw invalid('A key cannot grant a longer life than its own.', [
+    {
+      path: '/expires_at',
+      message: `must be no later than ${own.toISOString()}, when the key of this request expires`,
+    },
+  ])
+}
+
+/** Compares two expiries; null means never. */
+export const isLater = (expiresAt: Date | null, than: Date | null): boolean =>
+  than !== null && (expiresAt === null || expiresAt > than)
+
+export function requireFuture(expiresAt: Date | null, clock: Clock): void {
+  if (expiresAt && expiresAt <= clock.now()) {
+    throw invalid('The key would have expired already.', [{ path: '/expires_at', message: 'must be later than now' }])
+  }
 }

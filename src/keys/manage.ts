@@ -9,8 +9,16 @@ import { requireName } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
-import { type KeyChange, type KeyToCreate, requireRestrictions, scopesAfter } from './given.ts'
-import { isLater, requireFuture, requireGrantable, requireLifeWithin } from './grant.ts'
+import {
+  isLater,
+  type KeyChange,
+  type KeyToCreate,
+  requireFuture,
+  requireGrantable,
+  requireLifeWithin,
+  requireRestrictions,
+  scopesAfter,
+} from './given.ts'
 import type { KeyRow, NewKey } from './schema.ts'
 import {
   findKey,

@@ -5,8 +5,7 @@ import type { Caller, KeyVerifier } from '../http/caller.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { hashKey, isWellFormedKey } from './format.ts'
-import type { LastUsed } from './last_used.ts'
-import { findLiveKeys } from './store.ts'
+import { findLiveKeys, markKeysUsed } from './store.ts'
 
 /** A look-up that is in flight or done, so that a burst of requests with one key is one look-up. */
 type Lookup = { startedAt: number; found: Caller | undefined | Promise<Caller | undefined> }
@@ -18,7 +17,8 @@ const maxUnknownBatch = 100
 
 const bearer = /^Bearer +([^\s]+) *$/i
 
-export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): { verify: KeyVerifier; forget(): void } {
+export function createKeyVerifier(db: Db, clock: Clock) {
+  const lastUsed = createLastUsed(db)
   // Live keys have separate caches and queues, so that guessed keys neither evict nor delay them. The caches hold the
   // keys themselves: hashing each request's key costs throughput.
   const createCaches = () => ({
@@ -73,17 +73,20 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): { v
     return key
   }
 
+  const verify: KeyVerifier = (authorization) => {
+    const [, text] = bearer.exec(authorization ?? '') ?? []
+    if (text === undefined) throw unauthorized()
+    const found = findKey(text)
+    return found instanceof Promise ? found.then(requireLive) : requireLive(found)
+  }
+
   return {
-    verify(authorization) {
-      const [, text] = bearer.exec(authorization ?? '') ?? []
-      if (text === undefined) throw unauthorized()
-      const found = findKey(text)
-      return found instanceof Promise ? found.then(requireLive) : requireLive(found)
-    },
+    verify,
     /** After a failover, another organisation or key may have the same id. */
     forget() {
       caches = createCaches()
     },
+    flushLastUsed: lastUsed.flush,
   }
 }
 
@@ -97,3 +100,37 @@ const unauthorized = () =>
     {},
     { 'www-authenticate': 'Bearer' },
   )
+
+const flushEveryMs = 60_000
+/** Bounds the statement, and the memory while the database is away. */
+const maxPending = 20_000
+
+/** Writes once a minute for all keys. The first use after a pause is written immediately: a new key shows up. */
+export function createLastUsed(db: Db) {
+  let pending = new Map<string, Date>()
+  let flushedAt = Number.NEGATIVE_INFINITY
+  let timer: ReturnType<typeof setTimeout> | undefined
+
+  function record(keyId: string, usedAt: Date): void {
+    if (pending.size >= maxPending && !pending.has(keyId)) return
+    pending.set(keyId, usedAt)
+    timer ??= setTimeout(flush, Math.max(0, flushedAt + flushEveryMs - performance.now())).unref()
+  }
+
+  /** Writes what is recorded. The next flush retries what could not be written. */
+  async function flush(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    const batch = pending
+    if (batch.size === 0) return
+    pending = new Map()
+    flushedAt = performance.now()
+    try {
+      await markKeysUsed(db.sql, batch)
+    } catch {
+      for (const [keyId, usedAt] of batch) if (!pending.has(keyId)) record(keyId, usedAt)
+    }
+  }
+
+  return { record, flush }
+}

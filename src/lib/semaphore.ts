@@ -1,3 +1,5 @@
+import { unavailable } from '../errors.ts'
+
 export type PermitRequest = {
   /** Undefined for work of the operator, or of several tenants. */
   tenant?: unknown
@@ -8,26 +10,27 @@ export type PermitRequest = {
 }
 
 type Options = {
-  permits: number
+  /** Unlimited by default, as is the queue: then only work with the same key waits. */
+  permits?: number
   permitsPerTenant?: number
-  maxWaiting: number
+  maxWaiting?: number
   maxWaitingPerTenant?: number
   /** How long a waiter stays in the queue, unless its deadline is earlier; forever by default. */
   patienceMs?: number
   /** The error for a full queue (overload) and for a timeout. */
-  rejectWith(reason: 'overload' | 'timeout'): Error
+  rejectWith?(reason: 'overload' | 'timeout'): Error
 }
 
 type Waiter = PermitRequest & { start(): void }
 
 /** Serves tenants round-robin. Overtakes waiters whose key is in use or whose tenant holds its share of permits. */
 export function createSemaphore({
-  permits,
+  permits = Number.POSITIVE_INFINITY,
   permitsPerTenant = permits,
-  maxWaiting,
+  maxWaiting = Number.POSITIVE_INFINITY,
   maxWaitingPerTenant = maxWaiting,
   patienceMs = Number.POSITIVE_INFINITY,
-  rejectWith,
+  rejectWith = unavailable,
 }: Options) {
   /** The waiters of each tenant; the next tenant to be served comes first. */
   const queues = new Map<unknown, Waiter[]>()

@@ -24,7 +24,7 @@ export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Ad
   /** Hints that save calls of the gate. Nothing is refused because of them. */
   const usages = new BoundedCache<number, Usage & { month: string }>(maxOrganisations)
   /** Months that Postgres has confirmed to be full. */
-  const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(maxOrganisations)
+  const refusals = createRefusals(maxOrganisations)
   const findUsage = createDataLoader(async (months: UsageMonth[]) => {
     const found = await readUsages(db.sql, months)
     return new Map(months.map((month, index) => [idOf(month), found[index] as Usage]))
@@ -37,22 +37,15 @@ export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Ad
     return known?.month === month.name ? known : undefined
   }
 
-  function findCachedRefusal(organisationId: number, month: Month): Usage | undefined {
-    const cached = refusals.get(organisationId)
-    return cached?.month === month.name && performance.now() < cached.until ? cached : undefined
-  }
-
   /** Reads the usage from Postgres, and caches the refusal if the month is full. */
   async function confirm(organisationId: number, month: Month): Promise<Usage> {
-    const cached = findCachedRefusal(organisationId, month)
+    const cached = refusals.find(organisationId, month)
     if (cached) return cached
     const invalidationsBefore = invalidations
     const usage = (await findUsage({ organisationId, month })) as Usage
     usages.set(organisationId, { ...usage, month: month.name })
-    if (isFull(usage) && invalidations > 0 && invalidations === invalidationsBefore) {
-      const until = performance.now() + refusalTrustedForMs
-      refusals.set(organisationId, { ...usage, month: month.name, until })
-    }
+    const isCurrent = invalidations > 0 && invalidations === invalidationsBefore
+    if (isFull(usage) && isCurrent) refusals.add(organisationId, month, usage)
     return usage
   }
 
@@ -80,7 +73,7 @@ export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Ad
     admit(organisationId, month) {
       const known = findKnown(organisationId, month)
       if (known && isFarFromFull(known)) return undefined
-      const cached = findCachedRefusal(organisationId, month)
+      const cached = refusals.find(organisationId, month)
       return cached ? decide('refused', cached) : askGate(organisationId, month)
     },
     applyUsages(months) {
@@ -104,24 +97,18 @@ export const isFull = ({ used, limit }: Usage): boolean => used >= limit
 /** Below nine tenths of the limit a refusal is unlikely, and the gate is not asked. Postgres decides in any case. */
 const isFarFromFull = ({ used, limit }: Usage): boolean => used < limit * 0.9
 
-/** The browser key that a signal is counted with, and the key's limit as it was last known. */
-export type BrowserKey = { id: number; monthlyLimit: number | null }
-
-/**
- * Remembers which browser keys Postgres has refused, so that a flood of requests with a full key stays off Postgres. A full
- * month stays full unless the limit is raised, so a refusal holds only for the same limit.
- */
-export function createKeyRefusals() {
-  const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(10_000)
+/** Full months that Postgres has confirmed, of organisations or of browser keys. */
+export function createRefusals(maxSize: number) {
+  const known = new BoundedCache<number, Usage & { month: string; until: number }>(maxSize)
   return {
-    /** Returns the usage of a key that is known to be full. */
-    find({ id, monthlyLimit }: BrowserKey, month: Month): Usage | undefined {
-      const known = refusals.get(id)
-      const holds = known?.month === month.name && known.limit === monthlyLimit && performance.now() < known.until
-      return holds ? { used: known.used, limit: known.limit } : undefined
+    find(id: number, month: Month): Usage | undefined {
+      const refusal = known.get(id)
+      return refusal?.month === month.name && performance.now() < refusal.until ? refusal : undefined
     },
-    add(keyId: number, month: Month, { used, limit }: Usage): void {
-      refusals.set(keyId, { used, limit, month: month.name, until: performance.now() + refusalTrustedForMs })
+    add(id: number, month: Month, { used, limit }: Usage): void {
+      known.set(id, { used, limit, month: month.name, until: performance.now() + refusalTrustedForMs })
     },
+    delete: (id: number) => known.delete(id),
+    clear: () => known.clear(),
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { ClockSkewError, readTrustedTime } from '../db/time.ts'
+import { ClockSkewError, readTrustedTime } from '../db/prune.ts'
 import { pruneDeliveries } from '../github/prune.ts'
 import { pruneTexts } from '../history/texts.ts'
 import { pruneIdempotencyKeys } from '../idempotency/replay.ts'

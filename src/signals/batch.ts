@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { type ApiError, invalid, notFound, unavailable } from '../errors.ts'
+import { type ApiError, invalid, notFound } from '../errors.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
 import { createSemaphore, type PermitRequest } from '../lib/semaphore.ts'
 import { cutSteps } from '../lib/steps.ts'
@@ -9,8 +9,7 @@ import { monthlyLimitReached, type Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import type { BatchItem } from './batch_items.ts'
-import { refuse } from './outcome.ts'
-import { applyResults, type SignalObserver } from './record.ts'
+import { applyResults, refuse, type SignalObserver } from './record.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
@@ -36,12 +35,7 @@ export function createBatchRecorder(
   rollup?: SignalRollup,
 ): BatchRecorder {
   // Batches of one organisation need the same lock, so they wait for each other here, without a connection.
-  const inTurn = createSemaphore({
-    permits: Number.POSITIVE_INFINITY,
-    maxWaiting: Number.POSITIVE_INFINITY,
-    maxWaitingPerTenant: 100,
-    rejectWith: unavailable,
-  })
+  const inTurn = createSemaphore({ maxWaitingPerTenant: 100 })
 
   async function admitAndWrite(
     { organisationId }: Prompt,

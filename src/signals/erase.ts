@@ -7,7 +7,7 @@ import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
-import { claimRetention, deleteSignals, eraseBefore, eraseSignal, flush } from './store_deletes.ts'
+import { claimRetention, deleteSignals, type ErasedStep, eraseBefore, eraseSignal, flush } from './store_deletes.ts'
 import { lockSignals } from './store_import.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
@@ -78,11 +78,11 @@ async function eraseInSteps(
 ): Promise<number> {
   let total = 0
   const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
-  await repeatSteps(db, prompts, async (id, rows) => {
-    const { found, erased } = await eraseBefore(db.sql, { id, organisationId }, before, rows)
-    total += erased
+  await repeatSteps(db, prompts, async (id, since, rows) => {
+    const step = await eraseBefore(db.sql, { id, organisationId }, since, before, rows)
+    total += step.erased
     onProgress(total)
-    return found
+    return step
   })
   await flush(db.sql)
   return total
@@ -100,16 +100,16 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
   return async (now: Date): Promise<void> => {
     for (const { organisationId, org, days } of await listRetentions(db)) {
       const before = new Date(now.getTime() - days * dayMs)
-      const erase = (promptId: number, rows: number) => async (sql: Sql) => {
+      const erase = (id: number, since: Date, rows: number) => async (sql: Sql) => {
         if (!(await claimRetention(sql))) return null
-        const { found, erased } = await eraseBefore(sql, { id: promptId, organisationId }, before, rows)
-        if (erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased })
-        return { found, erased }
+        const step = await eraseBefore(sql, { id, organisationId }, since, before, rows)
+        if (step.erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased: step.erased })
+        return step
       }
-      const isDone = await repeatSteps(db, readPrompts(db, organisationId), async (promptId, rows) => {
-        const step = isStopping() ? null : await db.transaction(erase(promptId, rows), { tenant: organisationId })
+      const isDone = await repeatSteps(db, readPrompts(db, organisationId), async (id, since, rows) => {
+        const step = isStopping() ? null : await db.transaction(erase(id, since, rows), { tenant: organisationId })
         if (step && step.erased > 0) onErased(org, step.erased)
-        return step ? step.found : null
+        return step
       })
       if (!isDone) return
     }
@@ -117,23 +117,24 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
 }
 
 /**
- * Repeats a step for each prompt until it finds fewer signals than it may erase, and yields to other work after each.
- * Returns false when a step returned null, which ends all of them.
+ * Repeats a step for each prompt until it finds fewer signals than it may erase, and yields to other work after each. A
+ * step starts where the one before did: it passes the signals just erased, so that their index entries are marked as
+ * dead, but not all that were erased before. Returns false when a step returned null, which ends all of them.
  */
 async function repeatSteps(
   { isEmbedded }: Db,
   pages: Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>,
-  step: (promptId: number, rows: number) => Promise<number | null>,
+  step: (promptId: number, since: Date, rows: number) => Promise<ErasedStep | null>,
 ): Promise<boolean> {
   let rows = minStepRows
   for await (const prompts of pages) {
     for (const { id } of prompts) {
-      for (let isFull = true; isFull; ) {
+      for (let since: Date | null = earliest; since; ) {
         const startedAt = performance.now()
-        const found = await step(id, rows)
-        if (found === null) return false
-        isFull = found === rows
-        if (isFull && !isEmbedded) rows = nextStepRows(rows, performance.now() - startedAt, minStepRows, maxStepRows)
+        const done = await step(id, since, rows)
+        if (!done) return false
+        since = done.found === rows ? done.firstAt : null
+        if (since && !isEmbedded) rows = nextStepRows(rows, performance.now() - startedAt, minStepRows, maxStepRows)
         await yieldFor(startedAt)
       }
     }

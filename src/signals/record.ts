@@ -1,20 +1,28 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { unavailable } from '../errors.ts'
+import { invalid, unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { closedMonth, monthOf } from '../lib/months.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
-import { type Admission, type BrowserKey, createKeyRefusals, isFull } from '../limit/admit.ts'
+import { type Admission, createRefusals, isFull } from '../limit/admit.ts'
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { refuse, refuseByKey, requireSame, type SignalOutcome, toSignalOutcome } from './outcome.ts'
 import { findUsedKeys, type SignalToWrite, type UsedKey, type WriteResult, writeSignals } from './store.ts'
 
 /** The metadata is JSON. */
 export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
+
+/** The browser key that a signal is counted with, and the key's limit as it was last known. */
+type BrowserKey = { id: number; monthlyLimit: number | null }
+
+/**
+ * The answer to the caller. The usage is that of the limit to report: the browser key's if it has one, unless it is the
+ * organisation's month that refuses the signal.
+ */
+type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
 export type SignalRecorder = {
   /**
@@ -49,7 +57,8 @@ export function createSignalRecorder(
   observe?: SignalObserver,
   rollup?: SignalRollup,
 ): SignalRecorder {
-  const keyRefusals = createKeyRefusals()
+  /** Keep a flood of requests with a full key off Postgres. */
+  const keyRefusals = createRefusals(10_000)
   let lastWriteMs = 0
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
     async write(signals) {
@@ -77,12 +86,7 @@ export function createSignalRecorder(
     onWrite: (signals, waitedMs) => observe?.batchStarted(signals, waitedMs),
   })
   // A batch must not hold an Idempotency-Key twice, so requests with the same key wait for each other.
-  const oneAtATime = createSemaphore({
-    permits: Number.POSITIVE_INFINITY,
-    maxWaiting: Number.POSITIVE_INFINITY,
-    maxWaitingPerTenant: 100,
-    rejectWith: unavailable,
-  })
+  const oneAtATime = createSemaphore({ maxWaitingPerTenant: 100 })
 
   const findUsedKey = createDataLoader(
     (keys: UsedKey[]) => findUsedKeys(db.sql, keys),
@@ -117,7 +121,9 @@ export function createSignalRecorder(
         browserKeyId: browserKey?.id ?? null,
         deadline,
       }
-      const fullKey = browserKey && keyRefusals.find(browserKey, month)
+      const refusal = browserKey && keyRefusals.find(browserKey.id, month)
+      // A raised limit has room.
+      const fullKey = refusal?.limit === browserKey?.monthlyLimit ? refusal : undefined
       if (key !== null) return recordOnce(signal, key, fullKey)
       if (fullKey) return Promise.resolve(refuseByKey(signal, fullKey))
       const full = admission.admit(prompt.organisationId, month)
@@ -163,3 +169,26 @@ export function applyResults(
  * neither take nor find the keys of a server. A tab is no character of a key that clients send.
  */
 const keyOfPage = ({ id }: BrowserKey, idempotencyKey: string): string => `${id}\t${idempotencyKey}`
+
+/** The outcome of a signal that is refused without asking Postgres. */
+export function refuse({ createdAt, month }: SignalToWrite, { used, limit }: Usage): WriteResult {
+  return { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
+}
+
+const refuseByKey = (signal: SignalToWrite, full: Usage): SignalOutcome => ({
+  ...refuse(signal, full),
+  limitedBy: 'key_month',
+})
+
+function toSignalOutcome(result: WriteResult): SignalOutcome {
+  const { keyUsage } = result
+  if (!keyUsage || (result.outcome === 'refused' && !isFull(keyUsage))) return result
+  return { ...result, ...keyUsage, limitedBy: 'key_month' }
+}
+
+function requireSame(result: SignalOutcome): SignalOutcome {
+  if (result.outcome !== 'conflict') return result
+  throw invalid('The Idempotency-Key was used for another signal.', [
+    { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
+  ])
+}

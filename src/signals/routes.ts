@@ -4,10 +4,9 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
 import { type ApiError, invalid, notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
-import { mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
-import { answerPreflight } from '../http/cors.ts'
-import { describeOperation, describeOperations } from '../http/describe.ts'
-import { createInFlightLimiter } from '../http/in_flight.ts'
+import { createInFlightLimiter, mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
+import { answerPreflight } from '../http/caller.ts'
+import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
@@ -65,6 +64,25 @@ const operations = describeOperations('Signals', {
       sometimes: ['Idempotent-Replayed'],
     },
     errors: [429],
+  },
+  createSignals: {
+    summary: 'Record many signals',
+    description:
+      'Records up to 1,000 signals of a prompt in one transaction. Invalid signals do not fail the batch. If the monthly ' +
+      'limit is reached within a batch, signals are accepted in order until it is full. The body is at most 4 MiB. Not ' +
+      'available to browser keys.',
+    path: PromptPath,
+    body: NewSignalBatch,
+    success: {
+      status: 200,
+      description: 'One result for each signal. Those with status 201 are recorded and counted.',
+      schema: RecordedBatch,
+      sometimes: ['RateLimit', 'RateLimit-Policy'],
+    },
+    invalid: {
+      message: 'The batch is not valid.',
+      example: { details: [{ path: '/signals', message: 'must be an array' }] },
+    },
   },
   listSignals: {
     summary: 'List signals',
@@ -146,28 +164,6 @@ function parseSignal(text: string, idempotencyKey: string | null): Signal {
 /** 4 KiB on average for each of 1,000 signals. The embedded engine never returns the memory of its largest write. */
 const maxBytes = 4 * mebibyte
 
-const recording = describeOperation({
-  id: 'createSignals',
-  tag: 'Signals',
-  summary: 'Record many signals',
-  description:
-    'Records up to 1,000 signals of a prompt in one transaction. Invalid signals do not fail the batch. If the monthly ' +
-    'limit is reached within a batch, signals are accepted in order until it is full. The body is at most 4 MiB. Not ' +
-    'available to browser keys.',
-  path: PromptPath,
-  body: NewSignalBatch,
-  success: {
-    status: 200,
-    description: 'One result for each signal. Those with status 201 are recorded and counted.',
-    schema: RecordedBatch,
-    sometimes: ['RateLimit', 'RateLimit-Policy'],
-  },
-  invalid: {
-    message: 'The batch is not valid.',
-    example: { details: [{ path: '/signals', message: 'must be an array' }] },
-  },
-})
-
 export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { authenticated }: RouteWrapper) {
   const inFlight = createInFlightLimiter({
     perTenant: { requests: 32, bytes: 16 * mebibyte },
@@ -175,7 +171,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
     rejectWith: () => unavailable('overload', 'Too many batches are in flight. Retry shortly.'),
   })
   // One piece of work at a time: a single signal waits for it whenever the event loop turns.
-  const parsing = createSemaphore({ permits: 1, maxWaiting: Number.POSITIVE_INFINITY, rejectWith: unavailable })
+  const parsing = createSemaphore({ permits: 1 })
   return new Elysia({ name: 'signal-batches' }).post(
     `${path}/batch`,
     authenticated('signals:write', async (context, { prompt_id }: PromptParams, caller) => {
@@ -193,7 +189,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
         return context.replyData(data satisfies RecordedBatch['data'], 200, headers)
       })
     }),
-    { ...readByHandler, detail: recording },
+    { ...readByHandler, detail: operations.createSignals },
   )
 }
 

@@ -8,25 +8,37 @@ export async function eraseSignal(sql: Sql, prompt: OwnedPrompt, signalId: numbe
   return row?.erased === 1
 }
 
+/** The signals of a step. `erased` is less than `found` when another transaction was erasing some of them. */
+export type ErasedStep = { found: number; erased: number; firstAt: Date | null }
+
 /**
- * Erases up to `limit` of a prompt's signals older than `before`, the oldest first. `erased` is less than `found` when
- * another transaction was erasing some of them. The transaction does not wait for the disk: see flush.
+ * Erases up to `limit` of a prompt's signals from `since` on and older than `before`, the oldest first. The transaction
+ * does not wait for the disk: see flush.
  */
-export async function eraseBefore(sql: Sql, { id, organisationId }: OwnedPrompt, before: Date, limit: number) {
-  const [row] = await sql<{ found: number; erased: number }>`
-    select
-      cardinality(ids) as found,
-      case when cardinality(ids) = 0 then 0 else erase_signals(${organisationId}, ${id}, ids) end as erased
-    from (
-      select array(
-        select s.id from signals s
-        where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and s.created_at < ${before}
+export async function eraseBefore(
+  sql: Sql,
+  { id, organisationId }: OwnedPrompt,
+  since: Date,
+  before: Date,
+  limit: number,
+): Promise<ErasedStep> {
+  const [row] = await sql<ErasedStep>`
+    with found as materialized (
+      select array_agg(f.id) as ids, min(f.created_at) as first_at
+      from (
+        select s.id, s.created_at from signals s
+        where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
+          and s.created_at >= ${since} and s.created_at < ${before}
         order by s.created_at, s.id
         limit ${limit}
-      ) as ids
-    ) old
+      ) f
+    )
+    select
+      coalesce(cardinality(f.ids), 0) as found, f.first_at as "firstAt",
+      case when f.ids is null then 0 else erase_signals(${organisationId}, ${id}, f.ids) end as erased
+    from found f
     where set_config('synchronous_commit', 'off', true) is not null`
-  return row ?? { found: 0, erased: 0 }
+  return row as NonNullable<typeof row>
 }
 
 /** Waits until all that was committed before is durable: the log is sequential. */

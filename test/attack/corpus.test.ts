@@ -1,10 +1,9 @@
 // Every hostile input of the corpus is answered in the envelope or by a closed connection, and leaves the service as it was.
-import { beforeAll, expect, test } from 'bun:test'
-import { scopes } from '../../src/lib/scopes.ts'
+import { expect, test } from 'bun:test'
 import { inFullRun } from '../full.ts'
 import { entry } from '../service.ts'
 import { exchange, formatRequest } from '../socket.ts'
-import { useService, useTenant } from '../use.ts'
+import { useAdmin, useService, useTenant } from '../use.ts'
 import * as corpus from './corpus.ts'
 
 const atOnce = 20
@@ -14,11 +13,7 @@ type Outcome = 'closed' | 'bare' | number
 
 const service = useService()
 const tenant = useTenant(service, 1_000_000)
-let admin: string
-
-beforeAll(async () => {
-  admin = (await service.createKey(tenant, [...scopes])).key
-})
+const admin = useAdmin(service, tenant)
 
 const shorten = (text: string) => JSON.stringify(text.length > 300 ? `${text.slice(0, 300)}… (${text.length})` : text)
 
@@ -72,7 +67,7 @@ const request = (method: string, path: string, lines: string[], body = ''): Inpu
 })
 
 const asBytes = (text: string) => Buffer.from(text.toWellFormed()).toString('latin1')
-const bearer = () => `Authorization: Bearer ${admin}`
+const bearer = () => `Authorization: Bearer ${admin.key}`
 const json = 'Content-Type: application/json'
 const signal = '{"value":"positive"}'
 const signals = () => `/api/v1/prompts/${tenant.prompt}/signals`

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import type { Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
+import { sendSignal } from '../client.ts'
 import { createDatabase, createDatabaseWithTenant, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
 import { createFolder, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
 import type { Tenant } from '../tenant.ts'
@@ -33,15 +34,11 @@ async function query<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
 }
 
 /** Twenty callers that each post one signal after another, until the server is gone. */
-function load({ url }: Server, { key, prompt }: Tenant) {
+function load({ url }: Server, tenant: Tenant) {
   const answers: { status: number; id?: number }[] = []
   const caller = async () => {
     for (;;) {
-      const response = await fetch(`${url}/api/v1/prompts/${prompt}/signals`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: '{"value":"positive","metadata":{"load":true}}',
-      }).catch(() => undefined)
+      const response = await sendSignal(url, tenant).catch(() => undefined)
       const text = await response?.text().catch(() => undefined)
       if (!response || !text) return
       answers.push({ status: response.status, id: JSON.parse(text).data?.id })

@@ -1,8 +1,9 @@
 // How the binary stops: no request that it has accepted is lost, and callers learn of the stop in time.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { sendSignal } from '../client.ts'
 import { createDatabaseWithTenant, type TestDatabase } from '../harness.ts'
 import { createOperator, eventually, run, type Server, startServer, startStopwatch } from '../program.ts'
-import { formatRequest, isWhole, openConnection } from '../socket.ts'
+import { formatSignal, isWhole, openConnection } from '../socket.ts'
 import type { Tenant } from '../tenant.ts'
 
 let database: TestDatabase & { tenant: Tenant }
@@ -25,25 +26,10 @@ const words = () => server.log().map(({ msg }) => msg)
 
 const hasSaid = (word: string) => eventually(() => words().includes(word), true)
 
-const body = '{"value":"positive"}'
-
-function request(): { path: string; authorization: string; text: string } {
-  const { prompt, key } = database.tenant
-  const [path, authorization] = [`/api/v1/prompts/${prompt}/signals`, `Bearer ${key}`]
-  const headers = [`Authorization: ${authorization}`, 'Content-Type: application/json']
-  return { path, authorization, text: formatRequest('POST', path, headers, body) }
-}
-
-function post(): Promise<Response> {
-  const { path, authorization } = request()
-  const headers = { authorization, 'content-type': 'application/json' }
-  return fetch(server.url + path, { method: 'POST', headers, body })
-}
-
 /** A request whose body is not sent yet; the test sends it later. */
 async function beginPost(): Promise<{ finish(): Promise<string> }> {
   const { socket, until } = await openConnection(server.url)
-  const { text } = request()
+  const text = formatSignal(database.tenant)
   socket.write(text.slice(0, -5))
   await eventually(async () => {
     const metrics = await (await fetch(`${server.url}/metrics`)).text()
@@ -67,7 +53,7 @@ test('is not ready from the signal on, and serves on until load balancers had ti
   const { port } = new URL(server.url)
   expect((await run(['healthcheck'], { settings: { PORT: port } })).status).toBe(1)
   expect((await fetch(`${server.url}/livez`)).status).toBe(200)
-  expect((await post()).status).toBe(201)
+  expect((await sendSignal(server.url, database.tenant)).status).toBe(201)
   // A second signal ends it now, unless it comes so soon that it is the first one, passed on.
   const again = setInterval(() => process.kill(server.pid, 'SIGINT'), 100)
   expect(await stopped).toBe(1)
@@ -111,7 +97,7 @@ async function keepAsking(): Promise<string> {
   const { socket, answer, isClosed, until } = await openConnection(server.url)
   for (;;) {
     const before = answer().length
-    socket.write(request().text)
+    socket.write(formatSignal(database.tenant))
     await until((all) => isWhole(all.slice(before)))
     const last = answer().slice(before)
     if (!isWhole(last)) return 'closed too early'

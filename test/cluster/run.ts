@@ -5,10 +5,10 @@ import { buildBinary } from '../build.ts'
 import { auditLedger } from '../faults/audit.ts'
 import { auditReads, startCounting } from '../faults/audit_reads.ts'
 import { watch } from '../faults/checks.ts'
-import type { Cleanups } from '../faults/cluster.ts'
 import { compare, type Findings } from '../faults/findings.ts'
 import { startLoad } from '../faults/load.ts'
 import { together } from '../faults/repeat.ts'
+import { report, runChecks } from '../faults/report.ts'
 import { clusterPrograms, findOrInstall } from '../programs.ts'
 import { events } from './events.ts'
 import { type System, startSystem } from './system.ts'
@@ -16,28 +16,12 @@ import { type System, startSystem } from './system.ts'
 /** Few, to leave the machine to the servers: of both replicas by turns, and of each, which the other does not slow down. */
 const CLIENTS = 4
 
-const cleanups: Cleanups = []
-const total = { passed: 0, failed: 0 }
-const interruption = new Promise<never>((_, reject) => {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => reject(new Error(`Interrupted by ${signal}`)))
-  }
-})
-// It may come when nobody waits for it: at the start, which has to end before it can be undone.
-interruption.catch(() => {})
-
-try {
+await runChecks(async (cleanups, orInterrupted) => {
   await findOrInstall(clusterPrograms)
   if (!process.argv.includes('--built')) await buildBinary()
   const system = await startSystem(cleanups)
-  await Promise.race([check(system), interruption])
-} catch (error) {
-  total.failed++
-  console.error(error)
-}
-for (const cleanup of cleanups.reverse()) await cleanup().catch(console.error)
-console.log(`${total.passed} passed, ${total.failed} failed`)
-process.exit(total.failed === 0 ? 0 : 1)
+  await orInterrupted(check(system))
+})
 
 async function check(system: System): Promise<void> {
   const { ledger, replicas, sql, tenants, small } = system
@@ -64,11 +48,4 @@ function auditReplicas({ ended, ledger }: System): Findings {
   compare(problems, 'requests without an answer', 0, unanswered)
   const rejected = ledger.attempts.filter(({ status }) => status === 503).length
   return { figures: `${rejected} answered 503, ${unanswered} not answered`, problems }
-}
-
-function report(name: string, findings: Findings[]): void {
-  const problems = findings.flatMap((one) => one.problems)
-  total[problems.length === 0 ? 'passed' : 'failed']++
-  console.log(`${problems.length === 0 ? 'pass' : 'FAIL'} ${name}: ${findings.map((one) => one.figures).join('; ')}`)
-  for (const problem of problems) console.log(`     ${problem}`)
 }

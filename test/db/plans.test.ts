@@ -73,7 +73,7 @@ async function readSignals(replica: Client, prompt: string, key: string): Promis
   const { id, organisationId, first } = row as NonNullable<typeof row>
   await sql`select roll_up_signals(${organisationId}, ${id}, 3)`
   await sql`select erase_signals(${organisationId}, ${id}, array[${first}::text::bigint])`
-  await eraseBefore(sql, { id, organisationId }, new Date('2100-01-01'), 1)
+  await eraseBefore(sql, { id, organisationId }, new Date(0), new Date('2100-01-01'), 1)
 }
 
 /** Rows of other organisations, none of them due to be pruned. */

@@ -7,11 +7,12 @@ import { auditLedger } from './audit.ts'
 import { auditReads, startCounting } from './audit_reads.ts'
 import { auditWrites } from './audit_writes.ts'
 import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
-import { type Cleanups, type Cluster, startCluster } from './cluster.ts'
+import { type Cluster, startCluster } from './cluster.ts'
 import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
 import type { Findings } from './findings.ts'
 import { createSignalRequest, sendTogether, startLoad } from './load.ts'
 import { postBatch } from './post.ts'
+import { report, runChecks } from './report.ts'
 import { startWriters } from './writes.ts'
 
 /** Signals recorded first, so that the small organisation is close to its limit when the fault comes, and not at it: the gate is called for it. */
@@ -20,17 +21,7 @@ const BURST = 40
 /** The time of load before and after a fault, to have answers from both sides of it. */
 const CALM_MS = 400
 
-const cleanups: Cleanups = []
-const total = { passed: 0, failed: 0 }
-const interruption = new Promise<never>((_, reject) => {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => reject(new Error(`Interrupted by ${signal}`)))
-  }
-})
-// It may come when nobody waits for it: at the start, which has to end before it can be undone.
-interruption.catch(() => {})
-
-try {
+await runChecks(async (cleanups, orInterrupted) => {
   const { values, positionals } = parseArgs({
     options: { few: { type: 'boolean' }, built: { type: 'boolean' } },
     allowPositionals: true,
@@ -40,14 +31,8 @@ try {
   if (chosen.length === 0) throw new Error(`No fault is named "${word}"`)
   if (!values.built) await buildBinary()
   const cluster = await startCluster(cleanups)
-  for (const fault of chosen) report(fault, await Promise.race([check(cluster, fault), interruption]))
-} catch (error) {
-  total.failed++
-  console.error(error)
-}
-for (const cleanup of cleanups.reverse()) await cleanup().catch(console.error)
-console.log(`${total.passed} passed, ${total.failed} failed`)
-process.exit(total.failed === 0 ? 0 : 1)
+  for (const fault of chosen) report(fault.name, await orInterrupted(check(cluster, fault)))
+})
 
 async function check(cluster: Cluster, { inject }: Fault): Promise<Findings[]> {
   const { author, ledger, replicas, sql, tenants, writes } = cluster
@@ -79,12 +64,4 @@ async function check(cluster: Cluster, { inject }: Fault): Promise<Findings[]> {
   } finally {
     await Promise.all([load.stop(), counting.stop(), writers.stop(), watcher.stop()])
   }
-}
-
-function report({ name }: Fault, findings: Findings[]): void {
-  const problems = findings.flatMap((one) => one.problems)
-  total[problems.length === 0 ? 'passed' : 'failed']++
-  const figures = findings.map((one) => one.figures).join('; ')
-  console.log(`${problems.length === 0 ? 'pass' : 'FAIL'} ${name}: ${figures}`)
-  for (const problem of problems) console.log(`     ${problem}`)
 }

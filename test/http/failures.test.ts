@@ -1,19 +1,16 @@
 import { expect, test } from 'bun:test'
-import { createApp } from '../../src/app.ts'
 import { StoppedError } from '../../src/db/errors.ts'
 import { unavailable } from '../../src/errors.ts'
-import { crashResponse } from '../../src/http/middleware.ts'
-import { listen } from '../../src/platform.ts'
 import { createClient } from '../client.ts'
 import { startStopwatch } from '../program.ts'
-import type { TestService } from '../service.ts'
+import { serve, type TestService } from '../service.ts'
 import { useOwnService, useTenant } from '../use.ts'
 
 const service = useOwnService()
 const tenant = useTenant(service)
 
 async function callBroken(broken: Partial<TestService['services']>) {
-  const listener = listen(createApp({ ...service.services, ...broken }), crashResponse, { host: '127.0.0.1', port: 0 })
+  const listener = serve({ ...service.services, ...broken })
   try {
     // It reads the whole document of the interface, which is no part of the request.
     const client = await createClient(listener.url)

@@ -1,21 +1,16 @@
-import { beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
-import { scopes } from '../../src/lib/scopes.ts'
-import { useOwnService, useTenant } from '../use.ts'
+import { useAdmin, useOwnService, useTenant } from '../use.ts'
 
 const service = useOwnService()
 const tenant = useTenant(service)
-let admin: string
-
-beforeAll(async () => {
-  admin = (await service.createKey(tenant, [...scopes])).key
-})
+const admin = useAdmin(service, tenant)
 
 const post = (key: string, json: object, path = '/keys', headers = {}) =>
-  service.post(path, admin, json, { 'idempotency-key': key, ...headers })
+  service.post(path, admin.key, json, { 'idempotency-key': key, ...headers })
 
 test('of many concurrent retries one creates a key, whose text is in the first answer only', async () => {
-  const before = (await service.get('/keys?limit=100', admin)).body.data.length
+  const before = (await service.get('/keys?limit=100', admin.key)).body.data.length
   const answers = await Promise.all(Array.from({ length: 8 }, () => post('retry', { name: 'once' })))
   const [first, ...others] = answers.filter(({ headers }) => !headers.has('idempotent-replayed'))
   expect(others).toHaveLength(0)
@@ -25,7 +20,7 @@ test('of many concurrent retries one creates a key, whose text is in the first a
     expect(headers.get('idempotent-replayed')).toBe('true')
     expect(body).toEqual({ data: { ...first?.body.data, key: null } })
   }
-  expect((await service.get('/keys?limit=100', admin)).body.data).toHaveLength(before + 1)
+  expect((await service.get('/keys?limit=100', admin.key)).body.data).toHaveLength(before + 1)
   for (const other of [
     await post('retry', { name: 'another' }),
     await post('retry', {}, `/keys/${first?.body.data.id}/rotate`),
@@ -41,7 +36,7 @@ test('an Idempotency-Key belongs to one route: the same body there for another k
   expect((await rotate(ids[0])).status).toBe(201)
   const details = [{ path: 'Idempotency-Key' }]
   expect(await rotate(ids[1])).toMatchObject({ status: 422, body: { error: { details } } })
-  expect((await service.get(`/keys/${ids[1]}`, admin)).body.data.replaced_by).toBeNull()
+  expect((await service.get(`/keys/${ids[1]}`, admin.key)).body.data.replaced_by).toBeNull()
 })
 
 test('a retry that uses another name of the service is still a retry', async () => {

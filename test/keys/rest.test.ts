@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { insertAuditEntries } from '../../src/audit/store.ts'
 import type { Db } from '../../src/db/client.ts'
@@ -7,18 +7,13 @@ import { defaultScopes, presets, scopes } from '../../src/lib/scopes.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { eventually, type Row } from '../program.ts'
 import { entry } from '../service.ts'
-import { useService, useTenant } from '../use.ts'
+import { useAdmin, useService, useTenant } from '../use.ts'
 
 const service = useService()
 const tenant = useTenant(service)
-let admin: string
-let adminId: string
+const admin = useAdmin(service, tenant)
 
-beforeAll(async () => {
-  ;({ key: admin, id: adminId } = await service.createKey(tenant, [...scopes]))
-})
-
-const create = async (json: object): Promise<Row> => (await service.post('/keys', admin, json)).body.data
+const create = async (json: object): Promise<Row> => (await service.post('/keys', admin.key, json)).body.data
 
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 const unrestricted = { origins: null, prompts: null, monthly_limit: null }
@@ -37,16 +32,16 @@ test('a key is created with a preset, used, shown without its text, changed and 
   const use = async () => (await service.postSignal(tenant.prompt, key)).status
   expect(await use()).toBe(201)
   const shown = { ...given, prefix: key.slice(0, 12), created_at: time, revoked_at: null, replaced_by: null }
-  const read = await service.get(`/keys/${id}`, admin)
+  const read = await service.get(`/keys/${id}`, admin.key)
   expect(read.body).toMatchObject({ data: shown })
   expect(read.text).not.toContain(key)
-  const changed = await service.patch(`/keys/${id}`, admin, { scopes: ['history:read'], expires_at: null })
+  const changed = await service.patch(`/keys/${id}`, admin.key, { scopes: ['history:read'], expires_at: null })
   expect(changed.body.data).toMatchObject({ name: 'website', scopes: ['history:read'], expires_at: null })
   await eventually(use, 403)
-  const revoked = await service.delete(`/keys/${id}`, admin)
+  const revoked = await service.delete(`/keys/${id}`, admin.key)
   expect(revoked.body.data).toMatchObject({ id, revoked_at: time })
   await eventually(use, 401)
-  expect((await service.delete(`/keys/${id}`, admin)).body).toEqual(revoked.body)
+  expect((await service.delete(`/keys/${id}`, admin.key)).body).toEqual(revoked.body)
 })
 
 test('a key has the default scopes, or those given, each once', async () => {
@@ -62,7 +57,7 @@ test('a caller cannot grant, or get by a rotation, a scope that its own key lack
   expect(await service.post('/keys', key, { name: 'more', scopes: asked })).toMatchObject(rejected)
   expect(await service.patch(`/keys/${id}`, key, { scopes: asked })).toMatchObject(rejected)
   expect((await service.post('/keys', key, { name: 'all', preset: 'admin' })).status).toBe(403)
-  expect((await service.post(`/keys/${adminId}/rotate`, key, {})).status).toBe(403)
+  expect((await service.post(`/keys/${admin.id}/rotate`, key, {})).status).toBe(403)
   expect((await service.post('/keys', key, { name: 'same', scopes: ['signals:write'] })).status).toBe(201)
 })
 
@@ -77,9 +72,9 @@ test('a caller cannot extend the life of a key with a scope that its own key lac
   }
   expect((await change({ expires_at: sooner, name: 'shorter' })).status).toBe(200)
   expect((await change({ expires_at: null, scopes: ['signals:write'] })).status).toBe(200)
-  expect((await change({ preset: 'admin' }, admin)).status).toBe(200)
+  expect((await change({ preset: 'admin' }, admin.key)).status).toBe(200)
   expect((await change({ expires_at: soon })).status).toBe(200)
-  expect((await change({ expires_at: null }, admin)).status).toBe(200)
+  expect((await change({ expires_at: null }, admin.key)).status).toBe(200)
 })
 
 test('a key that expires cannot grant a longer life: not to itself, to another key, or by a rotation', async () => {
@@ -106,15 +101,15 @@ test('a key that expires cannot grant a longer life: not to itself, to another k
 })
 
 test('a change that gives nothing is rejected, and nothing is written', async () => {
-  const log = await service.get('/audit?limit=1', admin)
-  for (const path of [`/keys/${adminId}`, `/prompts/${tenant.prompt}`]) {
+  const log = await service.get('/audit?limit=1', admin.key)
+  for (const path of [`/keys/${admin.id}`, `/prompts/${tenant.prompt}`]) {
     for (const json of [{}, { last_used_at: null }]) {
       const message = expect.stringMatching(/^must give at least one of name, /)
       const error = { details: [{ path: '', message }] }
-      expect(await service.patch(path, admin, json)).toMatchObject({ status: 422, body: { error } })
+      expect(await service.patch(path, admin.key, json)).toMatchObject({ status: 422, body: { error } })
     }
   }
-  expect((await service.get('/audit?limit=1', admin)).text).toBe(log.text)
+  expect((await service.get('/audit?limit=1', admin.key)).text).toBe(log.text)
 })
 
 test('a caller that may write but not read gets back only what it gave, and the id', async () => {
@@ -131,7 +126,7 @@ test('a caller that may write but not read gets back only what it gave, and the 
   const retry = { 'idempotency-key': 'rotate without reading' }
   const rotated = { id: expect.any(String), org: tenant.org }
   const text = expect.any(String)
-  expect(await dataOf(service.post(`/keys/${id}/rotate`, admin, {}, retry))).toMatchObject({
+  expect(await dataOf(service.post(`/keys/${id}/rotate`, admin.key, {}, retry))).toMatchObject({
     name: 'secret',
     key: text,
   })
@@ -147,9 +142,9 @@ test('a caller cannot change the restrictions of a key with a scope that its own
     expect(await change(given)).toMatchObject({ status: 403, body: { error: { scope: 'signals:write' } } })
   }
   expect((await change({ name: 'website' })).status).toBe(200)
-  expect((await change(unrestricted, admin)).status).toBe(200)
-  const [last] = (await service.get('/audit?limit=1', admin)).body.data
-  expect(last).toMatchObject({ actor: adminId, action: 'key.updated', subject: id, details: unrestricted })
+  expect((await change(unrestricted, admin.key)).status).toBe(200)
+  const [last] = (await service.get('/audit?limit=1', admin.key)).body.data
+  expect(last).toMatchObject({ actor: admin.id, action: 'key.updated', subject: id, details: unrestricted })
 })
 
 test.each([
@@ -160,14 +155,16 @@ test.each([
   ['both', { name: 'x', preset: 'app', scopes: ['signals:write'] }, '/preset'],
   ['a time without a zone', { name: 'x', expires_at: '2126-01-01' }, '/expires_at'],
 ])('a key with %s is rejected, naming the field', async (_, json, path) => {
-  const { status, body } = await service.post('/keys', admin, json)
+  const { status, body } = await service.post('/keys', admin.key, json)
   expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
 })
 
 test('links begin with the address that callers reach the service at', async () => {
   const { db, clock, log } = service.services
   const app = createApp(createServices({ db, clock, log }, { PUBLIC_URL: 'https://example.com/signals' }))
-  const request = new Request('http://localhost/api/v1/keys?limit=1', { headers: { authorization: `Bearer ${admin}` } })
+  const request = new Request('http://localhost/api/v1/keys?limit=1', {
+    headers: { authorization: `Bearer ${admin.key}` },
+  })
   const { headers } = await app.fetch(request)
   expect(headers.get('link')).toStartWith('<https://example.com/signals/api/v1/keys?limit=1&cursor=')
 })
@@ -213,12 +210,12 @@ test('every change is made in the share of the transactions that its organisatio
 
 test('the audit log over REST names the key that made each change', async () => {
   const made = await create({ name: 'one' })
-  const { secret, path } = (await service.put('/webhooks/github', admin)).body.data
+  const { secret, path } = (await service.put('/webhooks/github', admin.key)).body.data
   expect(path).toBe(`/webhooks/github/${tenant.org}`)
-  const { text, body } = await service.get('/audit?limit=2', admin)
+  const { text, body } = await service.get('/audit?limit=2', admin.key)
   expect(body.data).toMatchObject([
-    { actor: adminId, action: 'webhook.secret_set', subject: tenant.org, created_at: time },
-    { actor: adminId, action: 'key.created', subject: made.id, details: { name: 'one' } },
+    { actor: admin.id, action: 'webhook.secret_set', subject: tenant.org, created_at: time },
+    { actor: admin.id, action: 'key.created', subject: made.id, details: { name: 'one' } },
   ])
   expect(text).not.toContain(secret)
   expect(text).not.toContain(made.key)
@@ -232,7 +229,7 @@ test('the audit log names no key and no prompt of another organisation', async (
     return { organisationId, action: 'prompt.updated' as const, subject }
   })
   await insertAuditEntries(db.sql, other.keyId, clock.now(), events)
-  const { data } = (await service.get('/audit?limit=3', admin)).body
+  const { data } = (await service.get('/audit?limit=3', admin.key)).body
   const names = data.map((entry: Record<string, unknown>) => [entry.actor_name, entry.subject_name])
   expect(names).toEqual([[null, expect.any(String)], ...Array(2).fill([null, null])])
 })
@@ -249,7 +246,7 @@ test.each([
   const other = await service.createTenant()
   const [theirs, unknown] = path.startsWith('/keys') ? [other.keyId, 'key_none'] : [other.prompt, 'pmt_none']
   const answerTo = async (id: string) => {
-    const options = { key: admin, ...(json && { json }) }
+    const options = { key: admin.key, ...(json && { json }) }
     const { status, text, headers } = await service.call(method, `/api/v1${path.replace('ID', id)}`, options)
     return { status, text: text.replaceAll(headers.get('x-request-id') as string, '').replaceAll(id, 'ID') }
   }

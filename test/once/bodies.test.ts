@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { peakMemoryOf } from '../program.ts'
-import { isWhole, openConnection } from '../socket.ts'
+import { formatSignal, isWhole, openConnection } from '../socket.ts'
 import { useProgram } from '../use.ts'
 
 const { operator, server, tenant } = useProgram()
@@ -16,10 +16,7 @@ beforeAll(async () => {
   slow = answerTo(`${head('Content-Length: 20')}{"value":`)
 })
 
-function head(...headers: string[]): string {
-  const all = ['Host: test', `Authorization: Bearer ${tenant.key}`, 'Content-Type: application/json', ...headers]
-  return `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\n${all.join('\r\n')}\r\n\r\n`
-}
+const head = (...headers: string[]): string => formatSignal(tenant, headers, '')
 
 /** Sends the text, and then blocks until there is a response, which it returns; `''` for a closed connection. */
 async function answerTo(

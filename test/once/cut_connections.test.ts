@@ -3,36 +3,30 @@ import postgres from 'postgres'
 import { auditWrites } from '../faults/audit_writes.ts'
 import { type Author, createWriteLedger, PATH, REPOSITORY, startWriters } from '../faults/writes.ts'
 import { inFullRun } from '../full.ts'
-import { createDatabaseWithTenant, type TestDatabase } from '../harness.ts'
-import { createOperator, eventually, type Server, startServer } from '../program.ts'
+import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
+import { useProgram } from '../use.ts'
 
 const CUTS = inFullRun(12, 4)
 /** As many as there are writers, so that it is the turn of each. */
 const ACKNOWLEDGED_BETWEEN_CUTS = 28
 
-let database: TestDatabase
 let proxy: TcpProxy
-let server: Server
 let author: Author
 
+const { operator, server, settings, tenant } = useProgram(async () => {
+  proxy = await createProxy(settings.DATABASE_URL as string)
+  return { DATABASE_URL: proxy.url }
+})
+
 beforeAll(async () => {
-  const { tenant, ...own } = await createDatabaseWithTenant()
-  database = own
-  const operator = createOperator(database.settings)
   const file = ['--repository', REPOSITORY, '--path', PATH]
   const linked = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Linked', ...file)
   const { secret } = await operator.one('webhooks', 'github', 'set', '--org', tenant.org)
   author = { ...tenant, organisation: 0, linkedPrompt: linked.id, secret }
-  proxy = await createProxy(database.settings.DATABASE_URL as string)
-  server = await startServer({ DATABASE_URL: proxy.url })
 })
 
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  proxy.close()
-  await database.close()
-})
+afterAll(() => proxy.close())
 
 test('history and deliveries: what is acknowledged is recorded once, every answer comes in time, and no session stays open', async () => {
   const ledger = createWriteLedger()
@@ -48,7 +42,7 @@ test('history and deliveries: what is acknowledged is recorded once, every answe
   }
   await Promise.all(writers.map((one) => one.stop()))
 
-  const sql = postgres(database.settings.DATABASE_URL as string, { max: 1 })
+  const sql = postgres(settings.DATABASE_URL as string, { max: 1 })
   const { figures, problems } = await auditWrites(sql, ledger, 0, author, replica)
   expect({ figures, problems }).toEqual({ figures: expect.any(String), problems: [] })
   const failed = ledger.attempts.filter(({ status }) => status === 503)

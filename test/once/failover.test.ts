@@ -1,20 +1,18 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import postgres from 'postgres'
-import { createApp } from '../../src/app.ts'
 import { writeBackup } from '../../src/backup/write.ts'
 import { systemClock } from '../../src/clock.ts'
 import { type Db, openClient } from '../../src/db/client.ts'
 import { migrate } from '../../src/db/migrations.ts'
 import { createServices, type Services } from '../../src/deps.ts'
-import { crashResponse } from '../../src/http/middleware.ts'
 import { createLog } from '../../src/log.ts'
-import { type Listener, listen, migrations } from '../../src/platform.ts'
+import { type Listener, migrations } from '../../src/platform.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createClient } from '../client.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
-import { entry } from '../service.ts'
+import { entry, serve } from '../service.ts'
 import { startWithStandby } from '../standby.ts'
 import { insertTenant } from '../tenant.ts'
 
@@ -32,7 +30,7 @@ beforeAll(async () => {
   db = openClient({ url: proxy.url, ssl: false }, { queryTimeoutMs: 4_500, maxConnections: 2 })
   await migrate(db, migrations)
   services = createServices({ db, clock: systemClock, log: createLog('silent') })
-  listener = listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
+  listener = serve(services)
 })
 
 afterAll(async () => {

@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sendSignal } from '../client.ts'
 import { createDatabaseWithTenant } from '../harness.ts'
 import { createFolder, createOperator, eventually, startServer } from '../program.ts'
 import { findFreePort } from '../throwaway.ts'
 
 const database = await createDatabaseWithTenant()
-const { prompt, key } = database.tenant
 const settings = { ...database.settings, DRAIN_SECONDS: '3', TRUSTED_PROXIES: '127.0.0.1' }
 const servers = await Promise.all([startServer(settings), startServer(settings)])
 const url = `http://127.0.0.1:${await findFreePort()}`
@@ -28,13 +28,6 @@ afterAll(async () => {
   await database.close()
 })
 
-const post = () =>
-  fetch(`${url}/api/v1/prompts/${prompt}/signals`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: '{"value":"positive"}',
-  })
-
 test('behind deploy/haproxy.cfg a replica that stops loses no request', async () => {
   await eventually(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.status, 200)
   let [isOver, sent] = [false, 0]
@@ -42,7 +35,7 @@ test('behind deploy/haproxy.cfg a replica that stops loses no request', async ()
   const keepPosting = async () => {
     while (!isOver) {
       sent += 1
-      statuses.add((await post()).status)
+      statuses.add((await sendSignal(url, database.tenant)).status)
     }
   }
   const callers = Promise.all(Array.from({ length: 8 }, keepPosting))

@@ -1,20 +1,18 @@
 // A failover that loses changes: under two running replicas, the database becomes an earlier copy of itself.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createApp } from '../../src/app.ts'
 import { systemClock } from '../../src/clock.ts'
 import { type Db, openClient } from '../../src/db/client.ts'
 import { createServices, type Services } from '../../src/deps.ts'
 import { recordEntry } from '../../src/history/record.ts'
-import { crashResponse } from '../../src/http/middleware.ts'
 import { createLog } from '../../src/log.ts'
-import { type Listener, listen } from '../../src/platform.ts'
+import type { Listener } from '../../src/platform.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { type Answer, type Client, createClient } from '../client.ts'
 import { inFullRun } from '../full.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
-import { entry, type Tenant } from '../service.ts'
+import { entry, serve, type Tenant } from '../service.ts'
 import { urlOfDatabase, withAdmin } from '../templates.ts'
 import { insertTenant } from '../tenant.ts'
 
@@ -47,7 +45,7 @@ beforeAll(async () => {
   for (let number = 0; number < 2; number++) {
     const db = openClient({ url: proxy.url, ssl: false }, { queryTimeoutMs: 4_500, maxConnections: 10 })
     const services = createServices({ db, clock: systemClock, log: createLog('silent') })
-    const listener = listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
+    const listener = serve(services)
     replicas.push({ services, listener, client: await createClient(listener.url) })
   }
 })

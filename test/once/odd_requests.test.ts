@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startNginx } from '../nginx.ts'
 import { eventually } from '../program.ts'
-import { formatRequest, openConnection } from '../socket.ts'
+import { formatRequest, formatSignal, openConnection } from '../socket.ts'
 import { findFreePort } from '../throwaway.ts'
 import { useProgram } from '../use.ts'
 
@@ -81,9 +81,7 @@ test.each<[string, (post: string) => string | Sent, string, number[]]>([
   ],
   ['another version of HTTP', (post) => post.replace('HTTP/1.1', 'HTTP/3.0'), '505 HTTP Version Not Supported', [505]],
 ])('the runtime leaves %s without a proper answer, and nginx does not', async (_, spoil, bare, statuses) => {
-  const path = `/api/v1/prompts/${tenant.prompt}/signals`
-  const headers = [`Authorization: Bearer ${tenant.key}`, 'Content-Type: application/json']
-  const spoilt = spoil(formatRequest('POST', path, headers, body))
+  const spoilt = spoil(formatSignal(tenant, [], body))
   const sent = typeof spoilt === 'string' ? { text: spoilt } : spoilt
   expect(await answersTo(runtime.url.href, sent, 1)).toBe(bare && `HTTP/1.1 ${bare}\r\nConnection: close\r\n\r\n`)
   const answer = await answersTo(nginxUrl, sent, statuses.length)

@@ -9,15 +9,26 @@ const clock = spyOn(performance, 'now').mockImplementation(() => now)
 const timer = spyOn(globalThis, 'setTimeout')
 afterEach(() => timer.mockClear())
 
-/** Purges a prompt on a database that takes `msPerStep(rows)` for each step; returns the sizes of the steps. */
+/** Where each step starts. */
+let starts: number[] = []
+
+/**
+ * Purges a prompt with a signal in every millisecond on a database that takes `msPerStep(rows)` for each step; returns the
+ * sizes of the steps.
+ */
 async function purge(isEmbedded: boolean, msPerStep: (rows: number) => number, steps = 8): Promise<unknown[]> {
   const sizes: unknown[] = []
+  starts = []
+  let erased = 0
   const sql = async (texts: TemplateStringsArray, ...values: unknown[]) => {
     if (texts[0]?.includes('pg_logical_emit_message')) return sizes.push('flush')
-    const rows = values.at(-1) as number
+    const [, , since, , rows] = values as [number, number, Date, Date, number]
+    starts.push(since.getTime())
     sizes.push(rows)
     now += msPerStep(rows)
-    return [{ found: sizes.length < steps ? rows : 0, erased: rows }]
+    const firstAt = new Date(erased)
+    erased += rows
+    return [{ found: sizes.length < steps ? rows : 0, erased: rows, firstAt }]
   }
   const db = { sql, isEmbedded, transaction: async () => {} } as unknown as Db
   await purgeSignals(db, systemClock, { organisationId: 1, promptId: 1, publicId: 'pmt_1' }, new Date())
@@ -31,9 +42,10 @@ test('a purge rests after each step for as long as the step took', async () => {
   expect(timer.mock.calls.filter(([, ms]) => ms === stepMs).length).toBe(8)
 })
 
-test('short steps grow and long ones shrink, but not on the embedded engine; the last commit covers all', async () => {
+test('short steps grow and long ones shrink, but not on the embedded engine; each starts where the one before did', async () => {
   const sizes = await purge(false, (rows) => (rows >= 4_000 ? 60 : 0))
   expect(sizes).toEqual([500, 1_000, 2_000, 4_000, 2_000, 4_000, 2_000, 4_000, 'flush'])
   expect(await purge(true, () => 0)).toEqual([...Array(8).fill(500), 'flush'])
+  expect(starts.slice(1)).toEqual([0, 500, 1_000, 1_500, 2_000, 2_500, 3_000])
   clock.mockRestore()
 })

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createDatabaseWithTenant } from '../harness.ts'
 import { createOperator, eventually, type Server, startServer } from '../program.ts'
-import { formatRequest, isWhole, openConnection } from '../socket.ts'
+import { formatSignal, isWhole, openConnection } from '../socket.ts'
 
 /** Gives the connections that a closed listener has not accepted to another one. Only root can set it. */
 const migration = '/proc/sys/net/ipv4/tcp_migrate_req'
@@ -13,7 +13,6 @@ try {
 const isMigrating = readFileSync(migration, 'utf8').trim() === '1'
 
 const database = await createDatabaseWithTenant()
-const { prompt, key } = database.tenant
 const servers: Server[] = []
 afterAll(async () => {
   for (const server of servers) await server.kill()
@@ -39,12 +38,7 @@ test('processes share a port, and a rolling restart of them loses no request', a
   const first = await start()
   const { port } = new URL(first.url)
   const second = await start(port)
-  const text = formatRequest(
-    'POST',
-    `/api/v1/prompts/${prompt}/signals`,
-    [`Authorization: Bearer ${key}`, 'Content-Type: application/json'],
-    '{"value":"positive"}',
-  )
+  const text = formatSignal(database.tenant)
   let [isOver, recorded] = [false, 0]
   /** Sends five requests on each connection, or fewer when a response closes it. */
   const keepPosting = async () => {

@@ -3,8 +3,10 @@ import { afterEach, expect, test } from 'bun:test'
 import { readJsonText } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { generateKey } from '../../src/keys/format.ts'
+import { sendSignal } from '../client.ts'
 import { createTenant, eventually, peakMemoryOf } from '../program.ts'
-import { formatRequest, openConnection, type RawConnection } from '../socket.ts'
+import { formatSignal, openConnection, type RawConnection } from '../socket.ts'
+import type { Tenant } from '../tenant.ts'
 import { useProgram } from '../use.ts'
 
 const { server, settings } = useProgram()
@@ -12,8 +14,6 @@ const { server, settings } = useProgram()
 const MIB = 1024 * 1024
 /** Within the time a body may take to arrive, and some. */
 const ANSWER_MS = 20_000
-
-type Tenant = Awaited<ReturnType<typeof createTenant>>
 
 let senders: RawConnection[] = []
 
@@ -28,17 +28,11 @@ const asChunk = (data: Buffer) =>
   Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')])
 
 /** Begins signals on open connections, each with as much of its body as given. */
-async function begin(
-  requests: number,
-  { prompt, key }: Tenant,
-  length: string,
-  sent: Buffer,
-): Promise<RawConnection[]> {
+async function begin(requests: number, tenant: Tenant, length: string, sent: Buffer): Promise<RawConnection[]> {
   const begun = await Promise.all(Array.from({ length: requests }, () => openConnection(server.url)))
   senders.push(...begun)
-  const headers = [`Authorization: Bearer ${key}`, 'Content-Type: application/json', length]
   for (const { socket } of begun) {
-    socket.write(formatRequest('POST', `/api/v1/prompts/${prompt}/signals`, headers))
+    socket.write(formatSignal(tenant, [length], ''))
     socket.write(sent)
   }
   return begun
@@ -48,14 +42,8 @@ const isAnswered = ({ answer }: RawConnection) => answer().endsWith('}}')
 const count = (of: RawConnection[], status: number) =>
   of.filter((sender) => isAnswered(sender) && sender.answer().startsWith(`HTTP/1.1 ${status}`)).length
 
-async function post({ prompt, key }: Tenant, bytes: number): Promise<number> {
-  const { status } = await fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: '{"value":"positive"}'.padEnd(bytes),
-  })
-  return status
-}
+const post = async (tenant: Tenant, bytes: number): Promise<number> =>
+  (await sendSignal(server.url, tenant, '{"value":"positive"}'.padEnd(bytes))).status
 
 const space = Buffer.alloc(900_000, ' ')
 

@@ -1,12 +1,9 @@
 // What the tests of signals share: rows that no client can record, requests, and the rows that came of them.
 import { spyOn } from 'bun:test'
-import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
-import { crashResponse } from '../../src/http/middleware.ts'
 import { createLog } from '../../src/log.ts'
-import { listen } from '../../src/platform.ts'
 import { type Answer, type Client, createClient } from '../client.ts'
-import type { Tenant, TestService } from '../service.ts'
+import { serve, type Tenant, type TestService } from '../service.ts'
 
 /** Signals that no limit counts: 1,000 a second from the first of the month on, every tenth negative. */
 export async function fillSignals(
@@ -115,7 +112,7 @@ export async function startReplica({
   clock,
 }: TestService): Promise<Client & { stop(): Promise<void> }> {
   const replica = createServices({ db: services.db, redis, clock, log: createLog('silent') })
-  const listener = listen(createApp(replica), crashResponse, { host: '127.0.0.1', port: 0 })
+  const listener = serve(replica)
   return { ...(await createClient(listener.url)), stop: () => listener.stop() }
 }
 

@@ -226,7 +226,7 @@ test('neither a rollup nor a step of a purge waits for the disk, but what an org
     expect(await isWaiting()).toBe(true)
     expect(await rollUpSignals(sql, prompt, 10)).toBe(2)
     expect(await isWaiting()).toBe(false)
-    expect((await eraseBefore(sql, prompt, new Date('2100-01-01'), 1)).erased).toBe(1)
+    expect((await eraseBefore(sql, prompt, new Date(0), new Date('2100-01-01'), 1)).erased).toBe(1)
     expect(await isWaiting()).toBe(false)
   })
 })
