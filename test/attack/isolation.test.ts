@@ -66,7 +66,7 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
   const { id: organisationId } = await requireOrganisation(db, org)
   const { id: endpoint } = await db.transaction((sql) => {
     const given = { url: `https://127.0.0.1/${tag}` }
-    return createEndpointInTransaction(sql, clock, organisationId, given, () => false, operator)
+    return createEndpointInTransaction(sql, clock, organisationId, given, undefined, operator)
   })
   await emitEvent(db.sql, { organisationId, type: 'ping', once: 'test', data: {}, now: clock.now() })
   const empty = {
