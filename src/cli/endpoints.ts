@@ -1,9 +1,8 @@
 import { operator } from '../audit/record.ts'
-import type { Config } from '../config.ts'
 import { cursorParams, readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { build, resolveName } from '../platform.ts'
-import { listDeliveries, redeliver } from '../webhooks/deliveries.ts'
+import { listDeliveries, pingEndpoint, redeliver } from '../webhooks/deliveries.ts'
 import {
   changeEndpoint,
   createEndpointInTransaction,
@@ -14,8 +13,6 @@ import {
   validateEndpointChange,
   validateNewEndpoint,
 } from '../webhooks/endpoints.ts'
-import { pingEndpoint } from '../webhooks/ping.ts'
-import { isAllowedHost } from '../webhooks/reachable.ts'
 import { endpointKinds, endpointRotation } from '../webhooks/schema.ts'
 import { createSender } from '../webhooks/send.ts'
 import type { Arguments } from './command.ts'
@@ -35,7 +32,7 @@ export const commands = onDatabase([
     verifyWith,
     async run({ db, clock, config, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
-      const [given, allowed] = [newEndpoint(args), allowedIn(config)]
+      const [given, allowed] = [newEndpoint(args), config.WEBHOOK_ALLOWED_HOSTS]
       const make = db.transaction((sql) => createEndpointInTransaction(sql, clock, id, given, allowed, operator))
       output.show(await make)
       output.say(keepItNow)
@@ -61,7 +58,9 @@ export const commands = onDatabase([
     check: (args) => endpointChange(args),
     verifyWith: 'endpoints show ID',
     run: async ({ db, clock, config, args, output }) =>
-      output.show(await changeEndpoint(db, clock, args.positional(0), endpointChange(args), allowedIn(config))),
+      output.show(
+        await changeEndpoint(db, clock, args.positional(0), endpointChange(args), config.WEBHOOK_ALLOWED_HOSTS),
+      ),
   },
   {
     usage: 'endpoints remove ID',
@@ -113,11 +112,6 @@ export const commands = onDatabase([
   },
 ])
 
-const allowedIn =
-  ({ WEBHOOK_ALLOWED_HOSTS: allowed }: Config) =>
-  (host: string) =>
-    isAllowedHost(allowed, host)
-
 type ListedEndpoint = Awaited<ReturnType<typeof listEndpoints>>['data'][number]
 
 const columns: (Column<ListedEndpoint> | keyof ListedEndpoint)[] = [
@@ -143,12 +137,11 @@ const endpointOverlap = (args: Arguments) =>
 
 /** The options in the form of a request's body. `all` becomes null. */
 function givenOptions(args: Arguments) {
-  const [events, prompts] = [args.text('events') ?? undefined, args.list('prompt') ?? undefined]
-  const enabled = args.text('enabled') ?? undefined
+  const [events, prompts, enabled] = [args.names('events'), args.list('prompt'), args.given('enabled')]
   return {
-    url: args.text('url') ?? undefined,
-    kind: args.text('kind') ?? undefined,
-    events: events === 'all' ? null : events?.split(',').map((event) => event.trim()),
+    url: args.given('url'),
+    kind: args.given('kind'),
+    events: events?.join() === 'all' ? null : events,
     prompts: prompts?.join() === 'all' ? null : prompts,
     enabled: enabled === 'true' || (enabled === 'false' ? false : enabled),
   }

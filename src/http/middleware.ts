@@ -8,10 +8,11 @@ import {
   unavailable,
 } from '../errors.ts'
 import { settle, track } from '../lib/deadline.ts'
+import type { Scope } from '../lib/scopes.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, corsHeaders, type KeyVerifier, requireNotNarrowed, requirePrompt, type Scope } from './caller.ts'
+import { type Caller, corsHeaders, type KeyVerifier, requireNotNarrowed, requirePrompt } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
 import type { Drain } from './drain.ts'
 import {

@@ -4,6 +4,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
+import { defaultScopes } from '../lib/scopes.ts'
 import { requireName } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
@@ -18,7 +19,7 @@ import {
   requireRestrictions,
   scopesAfter,
 } from './given.ts'
-import { defaultScopes, type KeyRow, type NewKey } from './schema.ts'
+import type { KeyRow, NewKey } from './schema.ts'
 import {
   findKey,
   insertKey,

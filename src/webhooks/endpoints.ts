@@ -8,7 +8,8 @@ import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
-import { type IsAllowedHost, maskUrl, parseEndpointUrl } from './endpoint_url.ts'
+import type { HostList } from '../setting_types.ts'
+import { maskUrl, parseEndpointUrl } from './endpoint_url.ts'
 import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
 import {
   countEndpoints,
@@ -29,7 +30,7 @@ const maxEndpoints = 20
 export type EndpointWithSecret = EndpointRow & { secret: string }
 
 /** Without an organisation, any endpoint is found. */
-type Viewer = Pick<Actor, 'organisationId'>
+export type Viewer = Pick<Actor, 'organisationId'>
 
 export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
 export const validateEndpointChange = createChangeValidator(EndpointChange)
@@ -40,12 +41,12 @@ export async function createEndpointInTransaction(
   clock: Clock,
   organisationId: number,
   { enabled = true, kind = 'webhook', url, events = null, prompts = null }: NewEndpoint,
-  isAllowedHost: IsAllowedHost,
+  allowedHosts: HostList | undefined,
   actor: Actor,
 ): Promise<EndpointWithSecret> {
   const now = clock.now()
   const state = { ...enabledState, ...(enabled ? {} : disabledState(now)) }
-  const values = await parseValues(sql, organisationId, { kind, url, events, prompts }, isAllowedHost)
+  const values = await parseValues(sql, organisationId, { kind, url, events, prompts }, allowedHosts)
   await lockEndpoints(sql, organisationId)
   if ((await countEndpoints(sql, organisationId)) >= maxEndpoints) {
     const message = `must be one of at most ${maxEndpoints} endpoints`
@@ -77,13 +78,13 @@ export const changeEndpoint = (
   clock: Clock,
   id: string,
   { enabled, ...given }: EndpointChange,
-  isAllowedHost: IsAllowedHost,
+  allowedHosts: HostList | undefined,
   actor = operator,
 ): Promise<EndpointRow> =>
   db.transaction(async (sql) => {
     const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
     const { organisationId } = endpoint
-    const values = await parseValues(sql, organisationId, given, isAllowedHost, endpoint)
+    const values = await parseValues(sql, organisationId, given, allowedHosts, endpoint)
     const isNowDisabled = enabled === false && endpoint.disabled_at === null
     const state = enabled ? enabledState : isNowDisabled ? disabledState(clock.now()) : {}
     const changed = { ...endpoint, ...values, ...state }
@@ -145,12 +146,12 @@ async function parseValues(
   sql: Sql,
   organisationId: number,
   given: Omit<EndpointChange, 'enabled'>,
-  isAllowedHost: IsAllowedHost,
+  allowedHosts: HostList | undefined,
   stored = noneChosen,
 ): Promise<Chosen> {
   const problems: Detail[] = []
   const { kind = stored.kind, url } = given
-  const fullUrl = url === undefined ? stored.fullUrl : parseEndpointUrl({ url, kind }, isAllowedHost)
+  const fullUrl = url === undefined ? stored.fullUrl : parseEndpointUrl({ url, kind }, allowedHosts)
   if (typeof fullUrl !== 'string') problems.push(fullUrl)
   // As a webhook's, the URL of a chat would be shown.
   if (url === undefined && kind !== stored.kind)

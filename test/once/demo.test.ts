@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createDemoPrompts } from '../../src/cli/demo.ts'
-import { presets } from '../../src/keys/schema.ts'
+import { presets } from '../../src/lib/scopes.ts'
 import { createOrganisation, readOrganisation } from '../../src/orgs/manage.ts'
 import { createDatabase } from '../harness.ts'
 import { createFolder, createOperator, eventually, type Operator, type Row, startServer } from '../program.ts'

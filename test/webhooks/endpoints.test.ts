@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Scope, scopes } from '../../src/http/caller.ts'
+import { type Scope, scopes } from '../../src/lib/scopes.ts'
 import type { Row } from '../program.ts'
 import { useNewTenant, useService } from '../use.ts'
 import { emit, setOutcome } from './emit.ts'
