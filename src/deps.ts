@@ -23,7 +23,6 @@ import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
 import { startDeliveries } from './webhooks/deliver.ts'
-import { isAllowedHost } from './webhooks/reachable.ts'
 import { createSender } from './webhooks/send.ts'
 import { tellThresholds, thresholdsEveryMs } from './webhooks/thresholds.ts'
 import { createVerdictWatch, lookEveryMs } from './webhooks/verdicts.ts'
@@ -122,7 +121,7 @@ export function createServices(
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
     sendOnce,
-    isAllowedHost: (host: string) => isAllowedHost(allowedHosts, host),
+    allowedHosts,
     readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,

@@ -2,7 +2,10 @@
 // so read its fields inside tests and hooks, never while the file loads. Hooks run in the order in which they are
 // registered: an afterAll that needs the service or the binary stands before these.
 import { afterAll, beforeAll, beforeEach, expect } from 'bun:test'
-import { scopes } from '../src/http/caller.ts'
+import { readConfig } from '../src/config.ts'
+import type { Db } from '../src/db/client.ts'
+import { openDatabase } from '../src/db/open.ts'
+import { scopes } from '../src/lib/scopes.ts'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, createDatabaseWithTenant, type TestDatabase } from './harness.ts'
 import { createOperator, type Operator, type Server, type Settings, startServer } from './program.ts'
@@ -48,13 +51,25 @@ export const useNewTenant = (service: TestService, monthlyLimit?: number): Tenan
   fill(() => service.createTenant(monthlyLimit), beforeEach)
 
 /** A key of the tenant with every scope. */
-export const useAdmin = (service: TestService, tenant: Tenant): { key: string; id: string } =>
-  fill(() => service.createKey(tenant, [...scopes]))
+export const useAdmin = (service: TestService, tenant: Tenant, hook = beforeAll): { key: string; id: string } =>
+  fill(() => service.createKey(tenant, [...scopes]), hook)
 
 export function useDatabase(): TestDatabase {
   const database = fill(createDatabase)
   afterAll(() => database.close())
   return database
+}
+
+/** The same, opened by the test itself. */
+export function useOpenDatabase(): Db {
+  const opened = fill(async () => {
+    const database = await createDatabase()
+    const options = { queryTimeoutMs: 4_500, maxConnections: 4, whenInUse: 'fail' as const }
+    const db = await openDatabase(readConfig({}, database.settings), options)
+    return { ...db, close: () => db.close().then(database.close) }
+  })
+  afterAll(() => opened.close())
+  return opened
 }
 
 export type Program = { server: Server; client: Client; operator: Operator; tenant: Tenant; settings: Settings }

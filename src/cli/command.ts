@@ -35,7 +35,7 @@ export type Command = {
   run(context: Context): Promise<void>
 }
 
-export type NamedKind = keyof typeof idPrefixes
+const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 const idPrefixes = { ORG: 'org_', PROMPT: 'pmt_' } as const
 
@@ -51,14 +51,26 @@ export class Arguments {
     return typeof value === 'string' ? value : null
   }
 
+  /** The same for the body of a request, which leaves out what is not given. */
+  given(name: string): string | undefined {
+    return this.text(name) ?? undefined
+  }
+
   /** For an option that the usage line requires. */
   required(name: string): string {
     return this.options[name] as string
   }
 
-  list(name: string): string[] | null {
+  list(name: string): string[] | undefined {
     const values = this.options[name]
-    return Array.isArray(values) ? values : null
+    return Array.isArray(values) ? values : undefined
+  }
+
+  /** The names in an option, separated by commas. */
+  names(name: string): string[] | undefined {
+    return this.given(name)
+      ?.split(',')
+      .map((one) => one.trim())
   }
 
   /** A whole number of at least `least` that fits an integer column. */
@@ -69,6 +81,14 @@ export class Arguments {
       throw new UsageError(`--${name} must be a whole number from ${least} to 2147483647, not "${text}"`)
     }
     return Number(text)
+  }
+
+  /** How long the old secret of a rotation stays valid, in milliseconds. */
+  overlapMs(): number {
+    const text = this.text('overlap') ?? '24h'
+    const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+    if (!unit) throw new UsageError(`--overlap must be a duration such as 90s, 30m, 24h or 7d, not "${text}"`)
+    return Number(number) * (unitMs[unit] as number)
   }
 
   /** Parses options like a query of the API, which ignores unknown ones. */
@@ -86,19 +106,21 @@ export class Arguments {
     }
   }
 
-  /** Replaces the names of organisations and prompts by ids. */
-  withIds(idOf: (name: string, kind: NamedKind) => string): Arguments {
-    const replace = <T>(given: T, placeholder: string | null | undefined): T => {
-      const [kind, ...others] = placeholder?.split('|') ?? []
-      if (kind !== 'ORG' && kind !== 'PROMPT') return given
-      if (Array.isArray(given)) return given.map((one) => replace(one, placeholder)) as T
+  /** Replaces the names of organisations, or of prompts, by ids. */
+  async withIds(kind: keyof typeof idPrefixes, idOf: (name: string) => Promise<string>): Promise<Arguments> {
+    const replace = async <T>(given: T, placeholder: string | null | undefined): Promise<T> => {
+      const [itsKind, ...others] = placeholder?.split('|') ?? []
+      if (itsKind !== kind) return given
+      if (Array.isArray(given)) return Promise.all(given.map((one) => replace(one, placeholder))) as T
       if (typeof given !== 'string' || given.startsWith(idPrefixes[kind]) || others.includes(given)) return given
-      return idOf(given, kind) as T
+      return (await idOf(given)) as T
     }
-    const placeholders = new Map(this.grammar.options.map(({ name, value }) => [name, value]))
-    const options = Object.entries(this.options).map(([name, given]) => [name, replace(given, placeholders.get(name))])
+    const options = { ...this.options }
+    for (const { name, value } of this.grammar.options) {
+      if (name in options) options[name] = await replace(options[name], value)
+    }
     const positionals = this.positionals.map((word, index) => replace(word, this.grammar.positionals[index]))
-    return new Arguments(Object.fromEntries(options), positionals, this.grammar)
+    return new Arguments(options, await Promise.all(positionals), this.grammar)
   }
 
   positional(index: number): string {
@@ -108,7 +130,7 @@ export class Arguments {
 
 export const nameOf = ({ usage }: Command): string => usage.split(/ [-A-Z[]/)[0] as string
 
-export function parseArguments({ usage, check }: Command, given: string[]): Arguments {
+export async function parseArguments({ usage, check }: Command, given: string[]): Promise<Arguments> {
   const grammar = parseUsage(usage)
   const types = Object.fromEntries([
     ...grammar.options.map(({ name, value, multiple }) => [name, { type: value ? 'string' : 'boolean', multiple }]),
@@ -125,7 +147,8 @@ export function parseArguments({ usage, check }: Command, given: string[]): Argu
     throw new UsageError(`takes ${number} ${most === 1 ? 'argument' : 'arguments'}, not ${args.positionals.length}`)
   }
   // Names are looked up later; until then an id stands in for each.
-  check?.(args.withIds((_, kind) => `${idPrefixes[kind]}x`))
+  const withOrg = await args.withIds('ORG', async () => 'org_x')
+  check?.(await withOrg.withIds('PROMPT', async () => 'pmt_x'))
   return args
 }
 

@@ -1,6 +1,6 @@
 import { type Config, localUrlOf } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
-import { presets } from '../keys/schema.ts'
+import { presets } from '../lib/scopes.ts'
 import { onDatabase } from './database.ts'
 
 const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
@@ -12,7 +12,8 @@ export const commands = onDatabase([
       'prints a sign-in link for the console, with a read-only key that expires in 12 hours; --admin allows changes',
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, config, args, output }) {
-      const url = consoleUrlOf(config)
+      if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')
+      const url = serviceUrlOf(config)
       const expiresAt = new Date(clock.now().getTime() + 12 * 3_600_000)
       const org = args.required('org')
       const granted = args.options.admin ? presets.admin : readingScopes
@@ -25,11 +26,6 @@ export const commands = onDatabase([
 
 /** A link that opens the console signed in. The part after # stays in the browser: no server and no log sees it. */
 export const linkTo = (url: string, key: string): string => `${url}/#key=${key}`
-
-function consoleUrlOf(config: Config): string {
-  if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')
-  return serviceUrlOf(config)
-}
 
 export function serviceUrlOf(config: Config): string {
   if (config.PUBLIC_URL) return config.PUBLIC_URL

@@ -8,14 +8,14 @@ import { resolveNames } from './names.ts'
 /** The database of a command: one that exists, one that is created if needed, or likewise one of any schema. */
 type Which = 'existing' | 'created' | 'any schema'
 
-type Work = (db: Db) => Promise<void>
+export type DatabaseContext = Context & { db: Db }
 
 /** The database is opened before the command and closed after it. */
 type DatabaseCommand = Omit<Command, 'run'> & {
   database?: Which
   /** Whether its first word names a file to read, which is opened before the database; "-" is standard input. */
   readsFile?: true
-  run(context: Context & { db: Db; input: Input | undefined }): Promise<void>
+  run(context: DatabaseContext & { input: Input | undefined }): Promise<void>
 }
 
 /** An operator waits for the result, so there is no deadline. A process that serves the data directory shares it. */
@@ -40,7 +40,7 @@ export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
 /** Opens the database, and looks up the ids of the organisations and prompts that the arguments name. */
 export async function withDatabase(
   context: Context,
-  work: (context: Context & { db: Db }) => Promise<void>,
+  work: (context: DatabaseContext) => Promise<void>,
   which: Which = 'existing',
 ): Promise<void> {
   const { openAny, openDatabase } = await import('../db/open.ts')
@@ -53,7 +53,11 @@ export async function withDatabase(
 }
 
 /** Closes the database after the work. */
-export async function workOn({ config, interruption, warn }: Context, db: Db, work: Work): Promise<void> {
+export async function workOn(
+  { config, interruption, warn }: Context,
+  db: Db,
+  work: (db: Db) => Promise<void>,
+): Promise<void> {
   function onWait(answer: Promise<unknown>): void {
     const timer = setTimeout(() => {
       if (!interruption.signal.aborted) warn('Still waiting for the database to answer. Ctrl-C ends the waiting.')

@@ -1,28 +1,23 @@
 import { operator } from '../audit/record.ts'
-import type { Config } from '../config.ts'
 import { cursorParams, readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { build, resolveName } from '../platform.ts'
-import { listDeliveries, redeliver } from '../webhooks/deliveries.ts'
+import { listDeliveries, pingEndpoint, redeliver } from '../webhooks/deliveries.ts'
 import {
   changeEndpoint,
   createEndpointInTransaction,
   listEndpoints,
-  parseRotation,
   removeEndpoint,
   rotateEndpointInTransaction,
   showEndpoint,
   validateEndpointChange,
   validateNewEndpoint,
 } from '../webhooks/endpoints.ts'
-import { pingEndpoint } from '../webhooks/ping.ts'
-import { isAllowedHost } from '../webhooks/reachable.ts'
-import { endpointKinds } from '../webhooks/schema.ts'
+import { endpointKinds, endpointRotation } from '../webhooks/schema.ts'
 import { createSender } from '../webhooks/send.ts'
 import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
 import { type Column, minuteOf, shrinking } from './output.ts'
-import { overlapOption } from './overlap.ts'
 
 const kindUsage = `[--kind ${endpointKinds.join('|')}]`
 const keepItNow = 'Keep the secret now: it is not shown again.'
@@ -36,7 +31,7 @@ export const commands = onDatabase([
     verifyWith,
     async run({ db, clock, config, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
-      const [given, allowed] = [newEndpoint(args), allowedIn(config)]
+      const [given, allowed] = [newEndpoint(args), config.WEBHOOK_ALLOWED_HOSTS]
       const make = db.transaction((sql) => createEndpointInTransaction(sql, clock, id, given, allowed, operator))
       output.show(await make)
       output.say(keepItNow)
@@ -62,7 +57,9 @@ export const commands = onDatabase([
     check: (args) => endpointChange(args),
     verifyWith: 'endpoints show ID',
     run: async ({ db, clock, config, args, output }) =>
-      output.show(await changeEndpoint(db, clock, args.positional(0), endpointChange(args), allowedIn(config))),
+      output.show(
+        await changeEndpoint(db, clock, args.positional(0), endpointChange(args), config.WEBHOOK_ALLOWED_HOSTS),
+      ),
   },
   {
     usage: 'endpoints remove ID',
@@ -114,11 +111,6 @@ export const commands = onDatabase([
   },
 ])
 
-const allowedIn =
-  ({ WEBHOOK_ALLOWED_HOSTS: allowed }: Config) =>
-  (host: string) =>
-    isAllowedHost(allowed, host)
-
 type ListedEndpoint = Awaited<ReturnType<typeof listEndpoints>>['data'][number]
 
 const columns: (Column<ListedEndpoint> | keyof ListedEndpoint)[] = [
@@ -140,16 +132,15 @@ const newEndpoint = (args: Arguments) => args.naming(() => validateNewEndpoint(g
 const endpointChange = (args: Arguments) => args.naming(() => validateEndpointChange(givenOptions(args)))
 
 const endpointOverlap = (args: Arguments) =>
-  args.naming(() => parseRotation({ overlap_seconds: overlapOption(args) / 1_000 }))
+  args.naming(() => endpointRotation.parse({ overlap_seconds: args.overlapMs() / 1_000 }))
 
 /** The options in the form of a request's body. `all` becomes null. */
 function givenOptions(args: Arguments) {
-  const [events, prompts] = [args.text('events') ?? undefined, args.list('prompt') ?? undefined]
-  const enabled = args.text('enabled') ?? undefined
+  const [events, prompts, enabled] = [args.names('events'), args.list('prompt'), args.given('enabled')]
   return {
-    url: args.text('url') ?? undefined,
-    kind: args.text('kind') ?? undefined,
-    events: events === 'all' ? null : events?.split(',').map((event) => event.trim()),
+    url: args.given('url'),
+    kind: args.given('kind'),
+    events: events?.join() === 'all' ? null : events,
     prompts: prompts?.join() === 'all' ? null : prompts,
     enabled: enabled === 'true' || (enabled === 'false' ? false : enabled),
   }

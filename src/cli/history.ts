@@ -37,7 +37,7 @@ export const commands = onDatabase([
         pr_number: pullRequestOption(args),
         pr_url: args.text('pr-url'),
         title: args.text('title'),
-        created_at: args.text('created-at') ?? undefined,
+        created_at: args.given('created-at'),
       })
       output.show(entry)
     },

@@ -1,6 +1,6 @@
 import { type Config, settings } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
-import { presets } from '../keys/schema.ts'
+import { presets } from '../lib/scopes.ts'
 import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
 import { programName } from '../platform.ts'
 import { createPrompt } from '../prompts/manage.ts'

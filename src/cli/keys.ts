@@ -1,14 +1,12 @@
-import type { Scope } from '../http/caller.ts'
 import { type KeyChange, parseNewKey, toKeyChange, validateKeyChange } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
-import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
+import { presetOf, presets, type Scope } from '../lib/scopes.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { number } from './figures.ts'
 import { type Column, minuteOf, shrinking } from './output.ts'
-import { overlapOption } from './overlap.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'
@@ -52,10 +50,10 @@ export const commands = onDatabase([
     usage: 'keys rotate ID [--overlap 24h]',
     description:
       'creates a key that replaces another; the old key works until the overlap ends. The new key is shown only once',
-    check: overlapOption,
+    check: (args) => args.overlapMs(),
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, args, output }) {
-      output.show(await rotateKey(db, clock, args.positional(0), overlapOption(args)))
+      output.show(await rotateKey(db, clock, args.positional(0), args.overlapMs()))
       output.say(keepItNow)
     },
   },
@@ -72,9 +70,6 @@ const columnsAt = (now: Date): (Column<ListedKey> | keyof ListedKey)[] => [
   'last_used_at',
   { name: 'state', cell: (key) => stateOf(key, now) },
 ]
-
-const presetOf = (scopes: string[]): string | undefined =>
-  Object.entries(presets).find(([, granted]) => granted.toSorted().join() === scopes.toSorted().join())?.[0]
 
 function describeRestrictions({ origins, prompts, monthly_limit }: ListedKey): string {
   const limit = monthly_limit === null ? [] : [`${number(monthly_limit)} per month`]
@@ -107,28 +102,21 @@ function changeOptions(args: Arguments): KeyChange {
 }
 
 function scopesIn(args: Arguments, option: string): Scope[] {
-  const names = namesIn(args, option) ?? []
+  const names = args.names(option) ?? []
   const unknown = names.find((name) => !presets.admin.some((scope) => scope === name))
   if (unknown !== undefined) throw new UsageError(`--${option} must be scopes such as history:read, not "${unknown}"`)
   return names as Scope[]
 }
 
-const namesIn = (args: Arguments, option: string): string[] | undefined =>
-  args
-    .text(option)
-    ?.split(',')
-    .map((name) => name.trim())
-
 /** The options in the form of a request's body. `none` and `all` become null. */
 function givenOptions(args: Arguments) {
-  const prompts = args.list('prompt') ?? undefined
-  const [expiresAt, limit] = [args.text('expires-at') ?? undefined, args.text('monthly-limit') ?? undefined]
+  const [expiresAt, prompts, limit] = [args.given('expires-at'), args.list('prompt'), args.given('monthly-limit')]
   return {
-    name: args.text('name') ?? undefined,
-    scopes: namesIn(args, 'scopes'),
-    preset: args.text('preset') ?? undefined,
+    name: args.given('name'),
+    scopes: args.names('scopes'),
+    preset: args.given('preset'),
     expires_at: expiresAt === 'none' ? null : expiresAt,
-    origins: args.list('origin') ?? undefined,
+    origins: args.list('origin'),
     prompts: prompts?.join() === 'all' ? null : prompts,
     monthly_limit: limit === undefined || limit === 'none' ? limit && null : args.integer('monthly-limit', 0),
   }

@@ -9,7 +9,7 @@ import { openServices, type Services } from '../deps.ts'
 import { crashResponse } from '../http/middleware.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
-import { isEmpty } from '../orgs/manage.ts'
+import { hasOrganisations } from '../orgs/manage.ts'
 import { type Address, type App, build, type Certificate, type Listener, listen } from '../platform.ts'
 import type { Context } from './command.ts'
 import { programFor } from './init.ts'
@@ -45,7 +45,7 @@ export async function runUntilStopped(
       if (args.options.demo) {
         const { offerDemo } = await import('./demo.ts')
         await offerDemo(context, db, url)
-      } else if (await isEmpty(db).catch(() => false)) {
+      } else if (!(await hasOrganisations(db.sql).catch(() => true))) {
         const command = `${programFor(config, new URL(url).port)} init`
         log.info({ command }, 'no organisation yet: run the command to create the first one')
       }

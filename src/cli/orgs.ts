@@ -3,11 +3,10 @@ import {
   createOrganisation,
   listOrganisations,
   requireOrganisation,
-  resumeOrganisation,
   setPlan,
   setRetention,
   setStoreText,
-  suspendOrganisation,
+  setSuspended,
 } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -76,13 +75,13 @@ export const commands = onDatabase([
     usage: 'orgs suspend ORG',
     description: 'rejects all keys of an organisation within a second; its data stays',
     verifyWith: 'orgs list',
-    run: async ({ db, clock, args, output }) => output.show(await suspendOrganisation(db, clock, args.positional(0))),
+    run: async ({ db, clock, args, output }) => output.show(await setSuspended(db, clock, args.positional(0), true)),
   },
   {
     usage: 'orgs resume ORG',
     description: 'accepts the keys of a suspended organisation again',
     verifyWith: 'orgs list',
-    run: async ({ db, clock, args, output }) => output.show(await resumeOrganisation(db, clock, args.positional(0))),
+    run: async ({ db, clock, args, output }) => output.show(await setSuspended(db, clock, args.positional(0), false)),
   },
 ])
 

@@ -1,4 +1,3 @@
-import type { Db } from '../db/client.ts'
 import { forgetTexts } from '../history/texts.ts'
 import { oneLine } from '../lib/texts.ts'
 import { erasePrompt } from '../prompts/erase.ts'
@@ -6,9 +5,9 @@ import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts, showPrompt } from '../prompts/manage.ts'
 import { promptParams } from '../prompts/schema.ts'
 import { countSignals } from '../signals/erase.ts'
-import { type Arguments, type Context, UsageError } from './command.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { hasConsent, requireConsent } from './confirm.ts'
-import { onDatabase } from './database.ts'
+import { type DatabaseContext, onDatabase } from './database.ts'
 import { counted } from './figures.ts'
 import { shrinking } from './output.ts'
 
@@ -26,22 +25,14 @@ export const commands = onDatabase([
     usage: 'prompts link PROMPT --repository REPOSITORY --path P',
     description: 'links a prompt to its file in a repository',
     verifyWith: 'prompts list --org ORG',
-    async run({ db, clock, args, output }) {
-      const prompt = await requirePrompt(db.sql, args.positional(0))
-      const { id, ...changed } = await changePrompt(db, clock, prompt, { file: fileOption(args) })
-      output.show({ id, org: prompt.org, ...changed })
-    },
+    run: (context) => change(context, { file: fileOption(context.args) }),
   },
   {
     usage: 'prompts update PROMPT [--name N] [--live-branch B]',
     description: 'renames a prompt, or sets the branch whose entries are changes ("" for every branch)',
     check: updateOptions,
     verifyWith: 'prompts list --org ORG',
-    async run({ db, clock, args, output }) {
-      const prompt = await requirePrompt(db.sql, args.positional(0))
-      const { id, ...changed } = await changePrompt(db, clock, prompt, updateOptions(args))
-      output.show({ id, org: prompt.org, ...changed })
-    },
+    run: (context) => change(context, updateOptions(context.args)),
   },
   {
     usage: 'prompts list --org ORG [--archived false|true|all]',
@@ -60,13 +51,13 @@ export const commands = onDatabase([
     usage: 'prompts archive PROMPT',
     description: 'hides a prompt from lists; it still records',
     verifyWith: 'prompts list --org ORG --archived all',
-    run: (context) => setArchived(context, true),
+    run: (context) => change(context, { archived: true }),
   },
   {
     usage: 'prompts unarchive PROMPT',
     description: 'shows an archived prompt in lists again',
     verifyWith: 'prompts list --org ORG --archived all',
-    run: (context) => setArchived(context, false),
+    run: (context) => change(context, { archived: false }),
   },
   {
     usage: 'prompts forget-text PROMPT',
@@ -99,15 +90,17 @@ export const commands = onDatabase([
   },
 ])
 
-function updateOptions(args: Arguments): { name?: string; liveBranch?: string | null } {
+type Change = Parameters<typeof changePrompt>[3]
+
+function updateOptions(args: Arguments): Change {
   const [name, branch] = [args.text('name'), args.text('live-branch')]
   if (name === null && branch === null) throw new UsageError('give --name or --live-branch')
   return { ...(name !== null && { name }), ...(branch !== null && { liveBranch: branch || null }) }
 }
 
-async function setArchived({ db, clock, args, output }: Context & { db: Db }, archived: boolean): Promise<void> {
+async function change({ db, clock, args, output }: DatabaseContext, given: Change): Promise<void> {
   const prompt = await requirePrompt(db.sql, args.positional(0))
-  const { id, ...changed } = await changePrompt(db, clock, prompt, { archived })
+  const { id, ...changed } = await changePrompt(db, clock, prompt, given)
   output.show({ id, org: prompt.org, ...changed })
 }
 

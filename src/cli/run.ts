@@ -73,7 +73,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
   try {
     // From source, a developer may want an inspector.
     if (isCompiled) requireNoRuntimeVariables()
-    const args = parseArguments(command, given)
+    const args = await parseArguments(command, given)
     if (args.options.help) {
       streams.out(`${usageOf(command)}${command.description}\n\n${describeOptions(command)}`)
       return 0

@@ -1,25 +1,7 @@
 import { forbidden, notFound, ServiceError } from '../errors.ts'
 import { matchesOrigin } from '../lib/origins.ts'
+import type { Scope } from '../lib/scopes.ts'
 import type { RequestContext } from './request_context.ts'
-
-/** What a key may do, as `resource:action`. Permission to write does not include permission to read. */
-export const scopes = [
-  'history:read',
-  'history:write',
-  'history:delete',
-  'signals:read',
-  'signals:write',
-  'signals:delete',
-  'prompts:read',
-  'prompts:write',
-  'usage:read',
-  'keys:read',
-  'keys:write',
-  'webhooks:read',
-  'webhooks:write',
-] as const
-
-export type Scope = (typeof scopes)[number]
 
 export type Caller = {
   id: number

@@ -8,10 +8,11 @@ import {
   unavailable,
 } from '../errors.ts'
 import { settle, track } from '../lib/deadline.ts'
+import type { Scope } from '../lib/scopes.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, corsHeaders, type KeyVerifier, requireNotNarrowed, requirePrompt, type Scope } from './caller.ts'
+import { type Caller, corsHeaders, type KeyVerifier, requireNotNarrowed, requirePrompt } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
 import type { Drain } from './drain.ts'
 import {
@@ -33,7 +34,7 @@ type Context<Params> = {
 }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
-export type Handler<Params> = (context: RequestContext, params: Params) => Promise<Response>
+type Handler<Params> = (context: RequestContext, params: Params) => Promise<Response>
 type AuthenticatedHandler<Params> = (context: RequestContext, params: Params, caller: Caller) => Promise<Response>
 
 /** Wraps handlers into routes. The log and the metrics name a route by its template, unless a name is given. */

@@ -1,31 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { type Scope as AnyScope, scopes } from '../http/caller.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
+import { defineRotation } from '../lib/rotation.ts'
+import { presets, scopes } from '../lib/scopes.ts'
 import { maxTextLength } from '../lib/texts.ts'
 import { envelopeOf, literals, nullable, partlyVisible, type Row } from '../lib/typebox.ts'
 
 const Scope = literals(scopes)
-
-const administration: AnyScope[] = [
-  'keys:read',
-  'keys:write',
-  'webhooks:read',
-  'webhooks:write',
-  'prompts:write',
-  'signals:delete',
-  'history:delete',
-]
-
-/** The scopes of a key created without any: everything except administration. */
-export const defaultScopes: AnyScope[] = scopes.filter((scope) => !administration.includes(scope))
-
-export const presets = {
-  app: ['history:read', 'signals:write'],
-  reader: scopes.filter((scope) => scope.endsWith(':read') && !administration.includes(scope)),
-  ci: ['history:read', 'history:write', 'prompts:read', 'prompts:write'],
-  browser: ['signals:write'],
-  admin: [...scopes],
-} satisfies Record<string, AnyScope[]>
 
 const time = Type.String({ format: 'date-time' })
 
@@ -169,16 +149,4 @@ export const ApiKeyChange = Type.Partial(NewApiKey, { title: 'ApiKeyChange', exa
 
 export type ApiKeyChange = Static<typeof ApiKeyChange>
 
-export const KeyRotation = Type.Object(
-  {
-    overlap_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 31_536_000,
-        default: 86_400,
-        description: 'How long the old key still works',
-      }),
-    ),
-  },
-  { title: 'KeyRotation', examples: [{ overlap_seconds: 86_400 }] },
-)
+export const keyRotation = defineRotation('KeyRotation', 31_536_000, 'How long the old key still works')

@@ -50,8 +50,5 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
 
   const route = authenticated(null, answer)
   // Clients of earlier versions try GET and DELETE, and expect a 405.
-  return new Elysia({ name: 'mcp' })
-    .post('/mcp', route, readByHandler)
-    .get('/mcp', authenticated(null, answer))
-    .delete('/mcp', authenticated(null, answer))
+  return new Elysia({ name: 'mcp' }).post('/mcp', route, readByHandler).get('/mcp', route).delete('/mcp', route)
 }

@@ -1,6 +1,6 @@
 // Answers messages of the Model Context Protocol. Loaded with the first such request: the library is large.
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import type { Scope } from '../http/caller.ts'
+import type { Scope } from '../lib/scopes.ts'
 import { requestOf, type Tool, tools } from './tools.ts'
 
 /** Calls a route of the interface as the caller of the message. */

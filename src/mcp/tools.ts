@@ -1,4 +1,4 @@
-import type { Scope } from '../http/caller.ts'
+import type { Scope } from '../lib/scopes.ts'
 
 type Property = { [keyword: string]: string | string[] | { type: string } }
 

@@ -9,7 +9,6 @@ import { requireName } from '../lib/texts.ts'
 import {
   findOrganisationId,
   findPlanLimit,
-  hasOrganisations,
   insertOrganisation,
   type NewOrganisation,
   type OrganisationRow,
@@ -21,10 +20,7 @@ import {
   updateSuspension,
 } from './store.ts'
 
-export { findOrganisationsNamed } from './store.ts'
-
-/** Whether there is no organisation yet. */
-export const isEmpty = async (db: Db): Promise<boolean> => !(await hasOrganisations(db.sql))
+export { findOrganisationsNamed, hasOrganisations } from './store.ts'
 
 type Organisation = OrganisationRow & { resets_at: string }
 
@@ -57,14 +53,12 @@ export function setStoreText(db: Db, clock: Clock, org: string, storeText: boole
 
 export const listRetentions = (db: Db) => selectRetentions(db.sql)
 
-/** Makes every replica reject the keys of an organisation within a second; its data stays. */
-export const suspendOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
-  changeOrganisation(db, clock, org, { action: 'organisation.suspended' }, (sql, id) =>
-    updateSuspension(sql, id, clock.now()),
-  )
-
-export const resumeOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
-  changeOrganisation(db, clock, org, { action: 'organisation.resumed' }, (sql, id) => updateSuspension(sql, id, null))
+/** While it is suspended, every replica rejects the keys of an organisation, after at most a second; its data stays. */
+export function setSuspended(db: Db, clock: Clock, org: string, isSuspended: boolean): Promise<Organisation> {
+  const event = { action: isSuspended ? 'organisation.suspended' : 'organisation.resumed' } as const
+  const at = isSuspended ? clock.now() : null
+  return changeOrganisation(db, clock, org, event, (sql, id) => updateSuspension(sql, id, at))
+}
 
 /** Changes an organisation and records an audit entry, unless the update changes nothing. */
 async function changeOrganisation(

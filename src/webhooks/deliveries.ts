@@ -1,19 +1,17 @@
-import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { operator, permitRequestOf, recordAudit, type Viewer } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { requireEndpoint } from './endpoints.ts'
+import { createEventId } from './events.ts'
+import { isDelivered } from './outcome.ts'
 import type { DeliveryRow } from './schema_deliveries.ts'
-import { lockEndpoint, restartDelivery, selectDeliveries } from './store.ts'
+import type { SendOnce } from './send.ts'
+import { lockEndpoint, restartDelivery, selectDeliveries, selectReceiver } from './store.ts'
 
 /** The deliveries of an endpoint, newest event first. */
-export async function listDeliveries(
-  db: Db,
-  endpointId: string,
-  request: PageRequest,
-  viewer: Pick<Actor, 'organisationId'>,
-) {
+export async function listDeliveries(db: Db, endpointId: string, request: PageRequest, viewer: Viewer) {
   const endpoint = await requireEndpoint(db.sql, endpointId, viewer)
   return readPage<DeliveryRow>(`deliveries ${endpoint.rowId}`, request, (beforeId, limit) =>
     selectDeliveries(db.sql, endpoint, beforeId, limit),
@@ -44,3 +42,13 @@ export const redeliver = (
   }, permitRequestOf(actor))
 
 const isEventId = (text: string): boolean => /^msg_[0-9A-Za-z]{1,64}$/.test(text)
+
+/** Sends a ping once, also to a disabled endpoint, and returns the outcome. Nothing is stored. */
+export async function pingEndpoint(db: Db, clock: Clock, sendOnce: SendOnce, endpointId: string, viewer: Viewer) {
+  const endpoint = await requireEndpoint(db.sql, endpointId, viewer)
+  const now = clock.now()
+  const id = createEventId()
+  const event = { id, type: 'ping', timestamp: now, data: {} } as const
+  const reply = await sendOnce(await selectReceiver(db.sql, endpoint), event, now)
+  return { id, delivered: isDelivered(reply), response_code: reply.code, response_text: reply.text }
+}

@@ -1,20 +1,19 @@
 // The form of an endpoint's URL. Its address is checked with every connection, because names can resolve to another later.
 import type { Detail } from '../errors.ts'
+import type { HostList } from '../setting_types.ts'
+import { isAllowedHost } from './reachable.ts'
 import type { EndpointKind } from './schema.ts'
-
-/** Whether the operator has opened a host, to which http is then allowed too. */
-export type IsAllowedHost = (hostname: string) => boolean
 
 const slackHost = 'hooks.slack.com'
 
-/** Returns the URL in its normal form, or what is wrong with it. Messages never contain it. */
+/** Returns the URL in its normal form, or what is wrong with it. Messages never contain it. Allowed hosts may use http. */
 export function parseEndpointUrl(
   { url, kind }: { url: string; kind: EndpointKind },
-  isAllowedHost: IsAllowedHost,
+  allowedHosts: HostList | undefined,
 ): string | Detail {
   if (!URL.canParse(url)) return { path: '/url', message: 'must be a URL, such as https://example.com/webhooks' }
   const { protocol, hostname, username, password, href } = new URL(url)
-  const isOpen = protocol === 'https:' || (protocol === 'http:' && isAllowedHost(hostname))
+  const isOpen = protocol === 'https:' || (protocol === 'http:' && isAllowedHost(allowedHosts, hostname))
   if (!isOpen) return { path: '/url', message: 'must begin with https://, unless WEBHOOK_ALLOWED_HOSTS names its host' }
   if (username || password) return { path: '/url', message: 'must have no user name and no password' }
   if (href.includes('#')) return { path: '/url', message: 'must have no fragment' }

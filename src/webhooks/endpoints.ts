@@ -1,15 +1,16 @@
 // The endpoints of an organisation. A secret is returned only by the function that generates it.
 import { randomBytes } from 'node:crypto'
-import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit, requireOwn, type Viewer } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { type Detail, invalid, ServiceError } from '../errors.ts'
+import { type Detail, invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
-import { type IsAllowedHost, maskUrl, parseEndpointUrl } from './endpoint_url.ts'
-import { EndpointChange, EndpointRotation, type EndpointRow, NewEndpoint } from './schema.ts'
+import type { HostList } from '../setting_types.ts'
+import { maskUrl, parseEndpointUrl } from './endpoint_url.ts'
+import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
 import {
   countEndpoints,
   deleteEndpoint,
@@ -28,15 +29,8 @@ const maxEndpoints = 20
 
 export type EndpointWithSecret = EndpointRow & { secret: string }
 
-/** Without an organisation, any endpoint is found. */
-type Viewer = Pick<Actor, 'organisationId'>
-
 export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
 export const validateEndpointChange = createChangeValidator(EndpointChange)
-const validateRotation = createValidator(EndpointRotation, 'The rotation')
-
-/** How long the old secret signs too, in milliseconds. */
-export const parseRotation = (given: unknown): number => (validateRotation(given).overlap_seconds ?? 86_400) * 1_000
 
 /** Creates an endpoint within the caller's transaction. */
 export async function createEndpointInTransaction(
@@ -44,12 +38,12 @@ export async function createEndpointInTransaction(
   clock: Clock,
   organisationId: number,
   { enabled = true, kind = 'webhook', url, events = null, prompts = null }: NewEndpoint,
-  isAllowedHost: IsAllowedHost,
+  allowedHosts: HostList | undefined,
   actor: Actor,
 ): Promise<EndpointWithSecret> {
   const now = clock.now()
   const state = { ...enabledState, ...(enabled ? {} : disabledState(now)) }
-  const values = await parseValues(sql, organisationId, { kind, url, events, prompts }, isAllowedHost)
+  const values = await parseValues(sql, organisationId, { kind, url, events, prompts }, allowedHosts)
   await lockEndpoints(sql, organisationId)
   if ((await countEndpoints(sql, organisationId)) >= maxEndpoints) {
     const message = `must be one of at most ${maxEndpoints} endpoints`
@@ -81,13 +75,13 @@ export const changeEndpoint = (
   clock: Clock,
   id: string,
   { enabled, ...given }: EndpointChange,
-  isAllowedHost: IsAllowedHost,
+  allowedHosts: HostList | undefined,
   actor = operator,
 ): Promise<EndpointRow> =>
   db.transaction(async (sql) => {
     const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
     const { organisationId } = endpoint
-    const values = await parseValues(sql, organisationId, given, isAllowedHost, endpoint)
+    const values = await parseValues(sql, organisationId, given, allowedHosts, endpoint)
     const isNowDisabled = enabled === false && endpoint.disabled_at === null
     const state = enabled ? enabledState : isNowDisabled ? disabledState(clock.now()) : {}
     const changed = { ...endpoint, ...values, ...state }
@@ -124,22 +118,11 @@ export async function rotateEndpointInTransaction(
   return { ...show(endpoint), ...details, secret }
 }
 
-/** An endpoint of another organisation is answered exactly like one that does not exist. */
-export async function requireEndpoint(
-  sql: Sql,
-  id: string,
-  viewer: Viewer,
-  lock?: typeof lockEndpoint,
-): Promise<StoredEndpoint> {
-  // Anything else is not looked up: Postgres rejects text with a zero byte.
-  const isId = /^whe_[0-9A-Za-z]{1,64}$/.test(id)
-  if (isId) await lock?.(sql, id)
-  const endpoint = isId ? await findEndpoint(sql, id) : undefined
-  const isVisible =
-    endpoint && (viewer.organisationId === undefined || viewer.organisationId === endpoint.organisationId)
-  if (!isVisible) throw new ServiceError('not_found', `There is no endpoint ${id}.`)
-  return endpoint
-}
+export const requireEndpoint = (sql: Sql, id: string, viewer: Viewer, lock?: typeof lockEndpoint) =>
+  requireOwn('endpoint', id, viewer, async () => {
+    await lock?.(sql, id)
+    return findEndpoint(sql, id)
+  })
 
 type Chosen = Pick<EndpointValues, 'kind' | 'fullUrl' | 'events' | 'prompts'>
 const noneChosen: Chosen = { kind: 'webhook', fullUrl: '', events: null, prompts: null }
@@ -149,12 +132,12 @@ async function parseValues(
   sql: Sql,
   organisationId: number,
   given: Omit<EndpointChange, 'enabled'>,
-  isAllowedHost: IsAllowedHost,
+  allowedHosts: HostList | undefined,
   stored = noneChosen,
 ): Promise<Chosen> {
   const problems: Detail[] = []
   const { kind = stored.kind, url } = given
-  const fullUrl = url === undefined ? stored.fullUrl : parseEndpointUrl({ url, kind }, isAllowedHost)
+  const fullUrl = url === undefined ? stored.fullUrl : parseEndpointUrl({ url, kind }, allowedHosts)
   if (typeof fullUrl !== 'string') problems.push(fullUrl)
   // As a webhook's, the URL of a chat would be shown.
   if (url === undefined && kind !== stored.kind)

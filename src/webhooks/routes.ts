@@ -9,13 +9,12 @@ import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
-import type { IsAllowedHost } from './endpoint_url.ts'
+import type { HostList } from '../setting_types.ts'
 import {
   changeEndpoint,
   createEndpointInTransaction,
   type EndpointWithSecret,
   listEndpoints,
-  parseRotation,
   removeEndpoint,
   rotateEndpointInTransaction,
   showEndpoint,
@@ -28,7 +27,7 @@ import {
   EndpointChange,
   EndpointList,
   EndpointPath,
-  EndpointRotation,
+  endpointRotation,
   NewEndpoint,
   RemovedEndpoint,
   RotatedEndpoint,
@@ -36,7 +35,7 @@ import {
   ShownEndpoint,
 } from './schema.ts'
 
-type Services = { db: Db; clock: Clock; isAllowedHost: IsAllowedHost }
+type Services = { db: Db; clock: Clock; allowedHosts: HostList | undefined }
 type EndpointParams = { endpoint_id: string }
 
 const invalidEndpoint = {
@@ -97,17 +96,12 @@ const operations = describeOperations('Webhooks', {
     summary: 'Rotate the secret of a webhook endpoint',
     description: 'Generates a secret. The old one signs beside it until the overlap ends.',
     path: EndpointPath,
-    isIdempotent: true,
-    body: EndpointRotation,
+    ...endpointRotation.described,
     success: { ...created, schema: RotatedEndpoint },
-    invalid: {
-      message: 'The rotation is not valid.',
-      example: { details: [{ path: '/overlap_seconds', message: 'must be an integer' }] },
-    },
   },
 })
 
-export const endpointRoutes = ({ db, clock, isAllowedHost }: Services, { authenticated }: RouteWrapper) =>
+export const endpointRoutes = ({ db, clock, allowedHosts }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'endpoints' })
     .get(
       '/api/v1/webhooks/endpoints',
@@ -122,7 +116,7 @@ export const endpointRoutes = ({ db, clock, isAllowedHost }: Services, { authent
         const { organisationId } = caller
         const { body, request } = await readIdempotentRequest(context, organisationId, validateNewEndpoint)
         const actor = keyHolder(caller, context)
-        const make = (sql: Sql) => createEndpointInTransaction(sql, clock, organisationId, body, isAllowedHost, actor)
+        const make = (sql: Sql) => createEndpointInTransaction(sql, clock, organisationId, body, allowedHosts, actor)
         return replyCreated(context, await changeOnce(db, clock, request, make, withoutSecret))
       }),
       { ...readByHandler, detail: operations.createEndpoint },
@@ -139,7 +133,7 @@ export const endpointRoutes = ({ db, clock, isAllowedHost }: Services, { authent
       authenticated('webhooks:write', async (context, { endpoint_id: id }: EndpointParams, caller) => {
         await showEndpoint(db, id, caller)
         const given = validateEndpointChange(parseJson(await readJsonText(context)))
-        const changed = await changeEndpoint(db, clock, id, given, isAllowedHost, keyHolder(caller, context))
+        const changed = await changeEndpoint(db, clock, id, given, allowedHosts, keyHolder(caller, context))
         return context.replyData(visibleTo(caller, 'webhooks:read', changed, ['id', ...Object.keys(given)]))
       }),
       { ...readByHandler, detail: operations.changeEndpoint },
@@ -155,7 +149,11 @@ export const endpointRoutes = ({ db, clock, isAllowedHost }: Services, { authent
       '/api/v1/webhooks/endpoints/:endpoint_id/rotate',
       authenticated('webhooks:write', async (context, { endpoint_id: id }: EndpointParams, caller) => {
         await showEndpoint(db, id, caller)
-        const { body: overlapMs, request } = await readIdempotentRequest(context, caller.organisationId, parseRotation)
+        const { body: overlapMs, request } = await readIdempotentRequest(
+          context,
+          caller.organisationId,
+          endpointRotation.parse,
+        )
         const rotate = (sql: Sql) => rotateEndpointInTransaction(sql, clock, id, overlapMs, keyHolder(caller, context))
         const { answer, isReplayed } = await changeOnce(db, clock, request, rotate, withoutSecret)
         return replyCreated(context, {

@@ -1,8 +1,8 @@
+import { createHmac } from 'node:crypto'
 import type { HostList } from '../setting_types.ts'
 import type { WebhookEvent } from './events.ts'
 import { describeEvent } from './message.ts'
 import type { Reply, Resolve } from './post.ts'
-import { signBody } from './sign.ts'
 
 /** Where to send to. Each of the secrets signs. */
 export type Receiver = { kind: 'webhook' | 'slack'; url: string; secrets: string[] }
@@ -35,3 +35,17 @@ export const createSender =
     const { post } = await import('./post.ts')
     return post({ url, headers, body }, { allowedHosts, timeoutMs, stopped, resolve })
   }
+
+/** The headers by Standard Webhooks 1.0.0, with a signature of each secret. The key of a secret is base64. */
+function signBody(id: string, at: Date, body: string, secrets: string[]): Record<string, string> {
+  const timestamp = Math.floor(at.getTime() / 1_000)
+  const sign = (secret: string) =>
+    createHmac('sha256', Buffer.from(secret.replace('whsec_', ''), 'base64'))
+      .update(`${id}.${timestamp}.${body}`)
+      .digest('base64')
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': secrets.map((secret) => `v1,${sign(secret)}`).join(' '),
+  }
+}

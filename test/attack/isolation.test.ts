@@ -4,7 +4,7 @@ import { createApp } from '../../src/app.ts'
 import { operator } from '../../src/audit/record.ts'
 import { setWebhook } from '../../src/github/webhook.ts'
 import { recordEntry } from '../../src/history/record.ts'
-import { type Scope, scopes } from '../../src/http/caller.ts'
+import { type Scope, scopes } from '../../src/lib/scopes.ts'
 import { createOrganisation, requireOrganisation } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
@@ -66,7 +66,7 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
   const { id: organisationId } = await requireOrganisation(db, org)
   const { id: endpoint } = await db.transaction((sql) => {
     const given = { url: `https://127.0.0.1/${tag}` }
-    return createEndpointInTransaction(sql, clock, organisationId, given, () => false, operator)
+    return createEndpointInTransaction(sql, clock, organisationId, given, undefined, operator)
   })
   await emitEvent(db.sql, { organisationId, type: 'ping', once: 'test', data: {}, now: clock.now() })
   const empty = {

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { defaultScopes, presets } from '../../src/keys/schema.ts'
+import { defaultScopes, presets } from '../../src/lib/scopes.ts'
 import type { Row } from '../program.ts'
 import { useProgram } from '../use.ts'
 

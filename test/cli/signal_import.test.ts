@@ -18,6 +18,9 @@ const imported = async (prompt: string, lines: string[]) =>
 const exported = async (prompt: string, ...more: string[]): Promise<string[]> =>
   (await operator.plain('signals', 'export', '--prompt', prompt, ...more)).split('\n').slice(0, -1)
 
+const statsOf = (prompt: string, since: string, until: string, ...more: string[]) =>
+  operator.json('signals', 'stats', '--prompt', prompt, '--since', since, '--until', until, ...more)
+
 /** What an import keeps of an exported line: all but the id and the prompt. */
 const contentOf = (line: string): string => line.replace(/^\{"id":\d+,"prompt":"\w+",/, '')
 
@@ -44,20 +47,7 @@ test.each(['ndjson', 'csv'])('an export as %s, imported twice, is the same signa
   expect((await exported(target)).map(contentOf)).toEqual(before)
   expect((await importing(target, lines)).stdout).toBe(`recorded 0, already known ${before.length}\n`)
   expect(await imported(source, lines)).toEqual({ recorded: 0, known: before.length, refused: 0 })
-  expect(
-    await operator.json(
-      'signals',
-      'stats',
-      '--prompt',
-      target,
-      '--since',
-      '2019-02-28',
-      '--until',
-      '2020-01-02',
-      '--interval',
-      'month',
-    ),
-  ).toHaveLength(12)
+  expect(await statsOf(target, '2019-02-28', '2020-01-02', '--interval', 'month')).toHaveLength(12)
   const both = await operator.plain('signals', 'export', '--org', org)
   expect(errorLineOf(await importing(target, both.split('\n')))).toMatch(/^Line \d+: The file has signals of several /)
 })
@@ -78,16 +68,7 @@ test('an import that was killed and repeated, in any order, has every line once,
   await Promise.all([importing(prompt, reversed), importing(prompt, reversed)])
   expect(await imported(prompt, lines)).toEqual({ recorded: 0, known: 2_700, refused: 0 })
   expect(await exported(prompt)).toHaveLength(2_700)
-  const [day] = await operator.json(
-    'signals',
-    'stats',
-    '--prompt',
-    prompt,
-    '--since',
-    '2021-06-01',
-    '--until',
-    '2021-06-02',
-  )
+  const [day] = await statsOf(prompt, '2021-06-01', '2021-06-02')
   expect(day).toMatchObject({ positive: 2_700, negative: 0 })
 })
 

@@ -1,7 +1,7 @@
 // Opens pages of the console, signed in as a tenant of the file.
 import { afterEach, beforeAll, beforeEach, expect } from 'bun:test'
 import type { BrowserContextOptions } from 'playwright-core'
-import { scopes as allScopes, type Scope } from '../../src/http/caller.ts'
+import { scopes as allScopes, type Scope } from '../../src/lib/scopes.ts'
 import { openWindow, type Watched } from '../browser.ts'
 import type { Tenant, TestService } from '../service.ts'
 import { shareService } from '../use.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { sign } from '@octokit/webhooks-methods'
-import { presets, scopes } from '../../src/console/parts/scopes.ts'
-import { presets as presetsOfService } from '../../src/keys/schema.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { eventually } from '../program.ts'
 import { type TestConsole, useConsole } from './open.ts'
 
@@ -224,10 +223,4 @@ test('a list goes on, page by page, each with an address of its own', async () =
   await page.getByText('many 4', { exact: true }).first().waitFor()
   await page.getByRole('link', { name: 'Newest' }).click()
   await page.getByText('many 29', { exact: true }).first().waitFor()
-})
-
-test('the presets and scopes of the form are those of the service', () => {
-  const given = Object.fromEntries(Object.entries(presets).map(([name, { scopes }]) => [name, scopes]))
-  expect<Record<string, string[]>>(given).toEqual(presetsOfService)
-  expect<string[]>(scopes).toEqual(presetsOfService.admin)
 })

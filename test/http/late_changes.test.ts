@@ -1,5 +1,5 @@
 import { beforeAll, expect, spyOn, test } from 'bun:test'
-import { scopes } from '../../src/http/caller.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { createHook, type Hook } from '../github/hook.ts'
 import { push, sha } from '../github/payloads.ts'
 import { engine } from '../harness.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { presets } from '../../src/keys/schema.ts'
+import { presets } from '../../src/lib/scopes.ts'
 import { createAdmission } from '../../src/limit/admit.ts'
 import { createSignalRecorder, type SignalRecorder } from '../../src/signals/record.ts'
 import type { Client } from '../client.ts'

@@ -3,8 +3,8 @@ import { listAudit } from '../../src/audit/record.ts'
 import { setWebhook } from '../../src/github/webhook.ts'
 import type { KeyChange } from '../../src/keys/given.ts'
 import { changeKey, listKeys, revokeKey, rotateKey } from '../../src/keys/manage.ts'
-import { presets } from '../../src/keys/schema.ts'
-import { requireOrganisation, resumeOrganisation, setPlan, suspendOrganisation } from '../../src/orgs/manage.ts'
+import { presets } from '../../src/lib/scopes.ts'
+import { requireOrganisation, setPlan, setSuspended } from '../../src/orgs/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { eventually, rejectionOf } from '../program.ts'
 import { formatRequest, isWhole, openConnection } from '../socket.ts'
@@ -140,10 +140,10 @@ test('a suspended organisation is rejected, another is not, and a resumed one go
   const { db, clock } = service.services
   const other = await service.createTenant()
   expect((await service.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
-  expect(await suspendOrganisation(db, clock, tenant.org)).toMatchObject({ used: 1, suspended_at: clock.now() })
+  expect(await setSuspended(db, clock, tenant.org, true)).toMatchObject({ used: 1, suspended_at: clock.now() })
   await eventually(() => statusOf(tenant.key), 401)
   expect((await service.postSignal(other.prompt, other.key)).status).toBe(201)
-  expect(await resumeOrganisation(db, clock, tenant.org)).toMatchObject({ used: 1, suspended_at: null })
+  expect(await setSuspended(db, clock, tenant.org, false)).toMatchObject({ used: 1, suspended_at: null })
   await eventually(() => statusOf(tenant.key), 200)
 })
 
@@ -156,8 +156,8 @@ test('every change is in the audit log, newest first, with who made it and witho
   for (const _ of [1, 2]) await revoke(rotated.id)
   await setPlan(db, clock, tenant.org, 'team', 5)
   const { secret } = await setWebhook(db, clock, tenant.org)
-  for (const _ of [1, 2]) await suspendOrganisation(db, clock, tenant.org)
-  await resumeOrganisation(db, clock, tenant.org)
+  for (const _ of [1, 2]) await setSuspended(db, clock, tenant.org, true)
+  await setSuspended(db, clock, tenant.org, false)
   const entries = await readAudit()
   const change = { actor: 'cli', details: {} }
   expect(entries.filter(({ action }) => action !== 'prompt.created')).toMatchObject([

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { type Scope, scopes } from '../../src/http/caller.ts'
-import { defaultScopes, presets } from '../../src/keys/schema.ts'
+import { defaultScopes, presets, type Scope, scopes } from '../../src/lib/scopes.ts'
 import { entry } from '../service.ts'
 import { useService, useTenant } from '../use.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { presets } from '../../src/keys/schema.ts'
+import { presets } from '../../src/lib/scopes.ts'
 import { createDatabase } from '../harness.ts'
 import { createFolder, createOperator, errorLineOf, eventually, run, startServer } from '../program.ts'
 

@@ -160,6 +160,7 @@ const sharedWithConsole: Record<string, string[]> = {
   'src/impact/sentence.ts': ['pages', 'parts'],
   'src/lib/repository_links.ts': ['pages', 'parts'],
   'src/http/console_paths.ts': ['shell', 'client'],
+  'src/lib/scopes.ts': ['shell', 'pages', 'parts', 'client'],
 }
 
 test('the console uses only itself and what it shares with the service, from its pages to the client', () => {

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { scopes } from '../../src/http/caller.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import type { Answer } from '../client.ts'
 import { useService, useTenant } from '../use.ts'
 

@@ -1,7 +1,7 @@
 // After a failover that lost changes, the row id that a replica remembers may be that of another organisation's prompt.
 import { expect, test } from 'bun:test'
-import { scopes } from '../../src/http/caller.ts'
 import { monthOf } from '../../src/lib/months.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { importSignals } from '../../src/signals/import.ts'
 import { writeSignals } from '../../src/signals/store.ts'

@@ -1,12 +1,13 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
-import { scopes } from '../../src/http/caller.ts'
 import { describeChange } from '../../src/impact/sentence.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'
 import { eventually, type Row } from '../program.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useNewTenant, useOwnService } from '../use.ts'
+import { emit as emitIn } from './emit.ts'
 import { hang, type Received, useReceiver } from './receiver.ts'
 
 const service = useOwnService({ limits: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } })
@@ -37,14 +38,7 @@ async function createEndpoint(more: object = {}, of: Tenant = tenant): Promise<R
 const record = (more: object = {}, { prompt, key }: Tenant = tenant) =>
   service.post(`/prompts/${prompt}/history`, key, entry(more))
 
-let pings = 0
-
-/** An event whose deliveries are due immediately. */
-async function emit(of: Tenant = tenant): Promise<void> {
-  const { db, clock } = service.services
-  const { id: organisationId } = await requireOrganisation(db, of.org)
-  await emitEvent(db.sql, { organisationId, type: 'ping', once: `ping ${pings++}`, data: {}, now: clock.now() })
-}
+const emit = ({ org }: Tenant = tenant) => emitIn(service, org)
 
 const deliveriesOf = async (id: string, of: Tenant = tenant): Promise<Row[]> =>
   (await service.get(`${path}/${id}/deliveries`, await adminOf(of))).body.data

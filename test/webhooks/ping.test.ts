@@ -1,25 +1,24 @@
 import { expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
-import { scopes } from '../../src/http/caller.ts'
 import { eventually } from '../program.ts'
-import { useOwnService, useTenant } from '../use.ts'
+import { useAdmin, useOwnService, useTenant } from '../use.ts'
 import { type Received, useReceiver } from './receiver.ts'
 
 const service = useOwnService({ limits: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } })
 const tenant = useTenant(service)
+const admin = useAdmin(service, tenant)
 const receiver = useReceiver()
 
 async function create(url: string) {
-  const { key } = await service.createKey(tenant, [...scopes])
-  const { status, body } = await service.post('/webhooks/endpoints', key, { url, enabled: false })
+  const { status, body } = await service.post('/webhooks/endpoints', admin.key, { url, enabled: false })
   expect(status).toBe(201)
   const { id, secret } = body.data
-  const sendPing = () => service.post(`/webhooks/endpoints/${id}/test`, key)
-  return { id, key, secret, sendPing }
+  const sendPing = () => service.post(`/webhooks/endpoints/${id}/test`, admin.key)
+  return { id, secret, sendPing }
 }
 
 test('a test sends one signed ping, also to a disabled endpoint, and answers with the outcome', async () => {
-  const { id, key, secret, sendPing } = await create(receiver.url)
+  const { id, secret, sendPing } = await create(receiver.url)
   receiver.answer = () => new Response('x'.repeat(2_000))
   const { status, body } = await sendPing()
   expect([status, body.data.delivered, body.data.response_code]).toEqual([200, true, 200])
@@ -29,12 +28,11 @@ test('a test sends one signed ping, also to a disabled endpoint, and answers wit
   expect(new Webhook(secret).verify(sent, headers)).toMatchObject({ type: 'ping', data: {} })
   receiver.answer = () => new Response('no', { status: 500 })
   expect((await sendPing()).body.data).toMatchObject({ delivered: false, response_code: 500, response_text: 'no' })
-  expect((await service.get(`/webhooks/endpoints/${id}/deliveries`, key)).body.data).toEqual([])
+  expect((await service.get(`/webhooks/endpoints/${id}/deliveries`, admin.key)).body.data).toEqual([])
 })
 
 test('http is accepted for the hosts that the operator allows, and for no others', async () => {
-  const { key } = await service.createKey(tenant, [...scopes])
-  const post = async (url: string) => (await service.post('/webhooks/endpoints', key, { url })).status
+  const post = async (url: string) => (await service.post('/webhooks/endpoints', admin.key, { url })).status
   expect([await post('http://127.0.0.1:9/'), await post('http://127.0.0.2/'), await post('http://localhost/')]).toEqual(
     [201, 422, 422],
   )

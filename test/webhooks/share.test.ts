@@ -1,7 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readConfig } from '../../src/config.ts'
-import type { Db } from '../../src/db/client.ts'
-import { openDatabase } from '../../src/db/open.ts'
+import { expect, test } from 'bun:test'
 import { choosePlaces, findExcluded } from '../../src/webhooks/share.ts'
 import {
   type Claim,
@@ -11,20 +8,10 @@ import {
   selectDue,
 } from '../../src/webhooks/store_deliveries.ts'
 import { eventually } from '../program.ts'
-import { useDatabase } from '../use.ts'
+import { useOpenDatabase } from '../use.ts'
 import { addEndpoints, emitOn, startDeliverer } from './deliverer.ts'
 
-const database = useDatabase()
-let db: Db
-
-beforeAll(async () => {
-  db = await openDatabase(readConfig({}, database.settings), {
-    queryTimeoutMs: 4_500,
-    maxConnections: 4,
-    whenInUse: 'fail',
-  })
-})
-afterAll(() => db.close())
+const db = useOpenDatabase()
 
 test('who is excluded is not offered, and an answer is recorded only by the replica that holds the claim', async () => {
   await emitOn(db, await addEndpoints(db, 1, 'any'))

@@ -1,7 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readConfig } from '../../src/config.ts'
+import { expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
-import { openDatabase } from '../../src/db/open.ts'
 import { recordEntry } from '../../src/history/record.ts'
 import { DeadlineError } from '../../src/lib/deadline.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
@@ -11,21 +9,11 @@ import { createVerdictWatch } from '../../src/webhooks/verdicts.ts'
 import { addSignals, deployed, merged, type Sent } from '../impact/history.ts'
 import { createTestClock, type TestService } from '../service.ts'
 import { insertTenant } from '../tenant.ts'
-import { useDatabase } from '../use.ts'
+import { useOpenDatabase } from '../use.ts'
 
-const database = useDatabase()
+const db = useOpenDatabase()
 const clock = createTestClock()
-let db: Db
-
-beforeAll(async () => {
-  db = await openDatabase(readConfig({}, database.settings), {
-    queryTimeoutMs: 4_500,
-    maxConnections: 4,
-    whenInUse: 'fail',
-  })
-  clock.set('2026-11-15T12:00:00Z')
-})
-afterAll(() => db.close())
+clock.set('2026-11-15T12:00:00Z')
 
 const failures: unknown[] = []
 /** Takes small steps on either engine. */

@@ -1,4 +1,4 @@
-import type { Schemas } from '../client/schemas.ts'
+import type { Schemas } from '../client/api.ts'
 import { formatDate, formatNumber } from '../parts/format.ts'
 import { niceCeiling } from './points.ts'
 

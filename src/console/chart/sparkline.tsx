@@ -1,6 +1,5 @@
-import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
-
-type DrawnRate = { x: number; rate: Estimate }
+import { type Counts, rateOf } from '../../impact/rate.ts'
+import { type DrawnEstimate, outlineOf } from './points.ts'
 
 const [width, height, edge] = [120, 28, 2]
 
@@ -9,9 +8,6 @@ const widestInterval = 0.5
 
 /** The height of a share in the picture, from 0 to 100 %. */
 const y = (share: number): number => edge + (1 - share) * (height - 2 * edge)
-
-const pathOf = (points: [x: number, share: number][]): string =>
-  points.map(([x, share]) => `${x.toFixed(1)},${y(share).toFixed(1)}`).join(' ')
 
 /** The rate over the days as a line with its band. The figures stand beside it. */
 export function Sparkline({ days }: { days: Counts[] }) {
@@ -29,13 +25,13 @@ export function Sparkline({ days }: { days: Counts[] }) {
  * Gathers days into points, so that a day with few signals, such as today in the morning, does not look like a fall
  * or a rise. A day without signals ends a run, unless the days before it are still to be gathered.
  */
-function runsOf(days: Counts[]): DrawnRate[][] {
+function runsOf(days: Counts[]): DrawnEstimate[][] {
   const step = (width - 2 * edge) / Math.max(1, days.length - 1)
-  const runs: DrawnRate[][] = [[]]
+  const runs: DrawnEstimate[][] = [[]]
   let gathered = { positive: 0, negative: 0, first: 0 }
   const add = (last: number) => {
     const rate = rateOf(gathered)
-    if (rate) runs.at(-1)?.push({ x: edge + ((gathered.first + last) / 2) * step, rate })
+    if (rate) runs.at(-1)?.push({ x: edge + ((gathered.first + last) / 2) * step, estimate: rate })
     gathered = { positive: 0, negative: 0, first: last + 1 }
   }
   days.forEach(({ positive, negative }, index) => {
@@ -53,22 +49,23 @@ function runsOf(days: Counts[]): DrawnRate[][] {
   return runs.filter((run) => run.length > 0)
 }
 
-function Run({ run }: { run: DrawnRate[] }) {
+function Run({ run }: { run: DrawnEstimate[] }) {
   const [first] = run
   if (!first) return null
   if (run.length === 1) {
+    const { value, low, high } = first.estimate
     return (
       <>
-        <line class="sparkline-alone" x1={first.x} x2={first.x} y1={y(first.rate.low)} y2={y(first.rate.high)} />
-        <circle class="sparkline-dot" cx={first.x} cy={y(first.rate.value)} r={1.5} />
+        <line class="sparkline-alone" x1={first.x} x2={first.x} y1={y(low)} y2={y(high)} />
+        <circle class="sparkline-dot" cx={first.x} cy={y(value)} r={1.5} />
       </>
     )
   }
-  const along = (end: keyof Estimate) => run.map(({ x, rate }): [number, number] => [x, rate[end]])
+  const { band, line } = outlineOf(run, y)
   return (
     <>
-      <polygon class="sparkline-band" points={pathOf([...along('high'), ...along('low').toReversed()])} />
-      <polyline class="sparkline-line" points={pathOf(along('value'))} />
+      <polygon class="sparkline-band" points={band} />
+      <polyline class="sparkline-line" points={line} />
     </>
   )
 }

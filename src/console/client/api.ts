@@ -1,8 +1,12 @@
 import createClient, { type ClientPathsWithMethod, type MethodResponse } from 'openapi-fetch'
-import type { paths } from '../../../generated/api.d.ts'
+import type { components, paths } from '../../../generated/api.d.ts'
 import { failureOf, RequestFailed } from './failure.ts'
 import { root } from './router.ts'
 import { currentKey } from './session.ts'
+
+/** The types of the interface by their names in its document. */
+export type Schemas = components['schemas']
+export type OwnKey = Schemas['OwnApiKey']
 
 /** The interface, typed by its document. */
 export const api = createClient<paths>({ baseUrl: root.href.replace(/\/$/, '') })

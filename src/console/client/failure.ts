@@ -1,6 +1,4 @@
-import type { Schemas } from './schemas.ts'
-
-type Details = Schemas['ValidationError']['error']['details']
+type Details = { path: string; message: string }[]
 
 /** Why there is no answer, or not the one asked for. Each kind has its own words on the page. */
 export type Failure =

@@ -1,6 +1,6 @@
-import { get } from './api.ts'
+import type { Scope } from '../../lib/scopes.ts'
+import { get, type OwnKey } from './api.ts'
 import { useQuery } from './query.ts'
-import type { OwnKey, Scope } from './schemas.ts'
 
 /** Who is signed in, what the key may do, and what the month has used. */
 export const useOwnKey = (): OwnKey | undefined => useQuery(get('/api/v1/key', {})).data?.data

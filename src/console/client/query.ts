@@ -1,5 +1,5 @@
-import { useEffect, useReducer, useRef } from 'preact/hooks'
-import type { Question } from './api.ts'
+import { useEffect, useReducer, useRef, useState } from 'preact/hooks'
+import { answerOf, type Question } from './api.ts'
 import { type Failure, readFailure } from './failure.ts'
 
 /** What a page knows of an answer that it has asked for. The last one stays while a newer one is on its way. */
@@ -33,7 +33,14 @@ export function whenSignedOut(callback: () => void): void {
 /** Forgets every answer, when the key is another one. */
 export const forgetAnswers = (): void => entries.clear()
 
-/** What was changed is asked for again: every answer whose name begins so. */
+/** Sends a change. What it may have changed is asked for again, as is the audit log. */
+export async function change<Data>(asked: Parameters<typeof answerOf<Data>>[0], ...names: string[]): Promise<Data> {
+  const data = await answerOf(asked)
+  refresh('/api/v1/audit', ...names)
+  return data
+}
+
+/** Asks again for every answer whose name begins so. */
 export function refresh(...names: string[]): void {
   for (const [name, entry] of entries) {
     if (!names.some((one) => name.startsWith(one))) continue
@@ -95,4 +102,21 @@ export async function prefetch(question: Question<unknown> | undefined): Promise
 function show(entry: Entry, change: Partial<Entry>): void {
   Object.assign(entry, change)
   for (const watch of entry.watchers) watch()
+}
+
+/** A change that is being sent, and why it failed. */
+export function useSending() {
+  const [state, setState] = useState<{ isSending: boolean; failure?: Failure | undefined }>({ isSending: false })
+  const send = async (work: () => Promise<unknown>) => {
+    setState({ isSending: true })
+    let failure: Failure | undefined
+    try {
+      await work()
+    } catch (error) {
+      failure = readFailure(error)
+    } finally {
+      setState({ isSending: false, failure })
+    }
+  }
+  return { ...state, send }
 }

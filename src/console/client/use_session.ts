@@ -1,8 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
-import { answerOf, api } from './api.ts'
+import { answerOf, api, type OwnKey } from './api.ts'
 import { type Failure, readFailure } from './failure.ts'
 import { forgetAnswers, whenSignedOut } from './query.ts'
-import type { OwnKey } from './schemas.ts'
 import { currentKey, forgetKey, joinTabs, keepKey, type Tabs, takeKeyFromAddress } from './session.ts'
 
 /** A key and whose it is. */

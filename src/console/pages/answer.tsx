@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { comparisonKinds, describeChange } from '../../impact/sentence.ts'
-import type { Schemas } from '../client/schemas.ts'
+import type { Schemas } from '../client/api.ts'
 import { Title } from '../parts/change.tsx'
 import { countOf } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'

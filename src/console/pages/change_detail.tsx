@@ -1,11 +1,11 @@
 import { showDifference } from '../../impact/sentence.ts'
 import { findLinks } from '../../lib/repository_links.ts'
-import { DifferenceChart } from '../chart/difference_chart.tsx'
-import { get } from '../client/api.ts'
+import { DayLines } from '../chart/day_lines.tsx'
+import { reachOf } from '../chart/interval_bar.tsx'
+import { get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { useQuery } from '../client/query.ts'
 import { hrefWith } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { ChangeLinks, Title } from '../parts/change.tsx'
 import { countOf, formatDate, formatNumber, formatPercent } from '../parts/format.ts'
 import { Await } from '../parts/states.tsx'
@@ -50,7 +50,7 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
               )}
             </p>
             <TextChange prompt={prompt} entry={entry} />
-            <DifferenceChart days={days} />
+            <Differences days={days} />
             <p class="detail">
               The difference from the change before, by the signals up to each day. Computed from the data as it is
               today.
@@ -73,6 +73,14 @@ function TextChange({ prompt, entry }: { prompt: string; entry: number }) {
   if (typeof after !== 'string' || typeof diff !== 'string') return null
   if (diff === '') return <p class="detail">The text is the same as before.</p>
   return <WordDiff before={before ?? ''} after={after} />
+}
+
+/** How the difference and its interval moved over the days. */
+function Differences({ days }: { days: Day[] }) {
+  const known = days.flatMap(({ date, difference }) => (difference ? [{ date, estimate: difference }] : []))
+  const reach = reachOf(known.map(({ estimate }) => estimate))
+  const points = `${Math.round(reach * 100)} points`
+  return <DayLines head={known} scale={[-reach, reach]} labels={[`+${points}`, 'no difference', `−${points}`]} />
 }
 
 const DayTable = ({ days }: { days: Day[] }) => (

@@ -1,13 +1,12 @@
-import { get, type QueryOf, type Question } from '../client/api.ts'
+import { get, type QueryOf, type Question, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { type Query, useQuery } from '../client/query.ts'
-import { hrefWith, usePlace } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
+import { changeQuery, hrefWith, usePlace } from '../client/router.ts'
+import { Input, Select } from '../parts/field.tsx'
 import { formatNumber } from '../parts/format.ts'
 import { Found, PageLink } from '../parts/list.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { hrefOfPrompt } from '../parts/text.tsx'
-import { ChangeFilters } from './change_filters.tsx'
 import { type ChangeRow, Changes, toRow } from './changes.tsx'
 import { readRange } from './ranges.ts'
 
@@ -51,6 +50,32 @@ export function ChangeList(props: ChangeListProps) {
         <Entries {...props} actions={actions} />
       )}
     </section>
+  )
+}
+
+const times = Object.entries({ '': 'any time', chart: 'as in the chart' })
+
+const liveActions = { '': 'went live', deployed: 'deployed', pr_merged: 'merged' }
+
+const allActions = {
+  ...liveActions,
+  pr_opened: 'opened',
+  pr_closed: 'closed',
+  'deployed,pr_merged,pr_opened,pr_closed': 'everything',
+}
+
+/** The filters of the list of changes. */
+function ChangeFilters() {
+  const { query } = usePlace()
+  const actions = useScopes().includes('history:read') ? allActions : liveActions
+  const given = (name: string) => query.get(name) ?? ''
+  const change = (name: string) => (value: string) => changeQuery({ [name]: value.trim(), page: undefined })
+  return (
+    <>
+      <Select label="Action" value={given('action')} options={Object.entries(actions)} onChange={change('action')} />
+      <Select label="Time" value={given('time')} options={times} onChange={change('time')} />
+      <Input label="Branch" type="search" defaultValue={given('branch')} onTyped={change('branch')} />
+    </>
   )
 }
 

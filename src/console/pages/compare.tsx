@@ -1,7 +1,6 @@
-import { get } from '../client/api.ts'
+import { get, type Schemas } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { nameOf } from '../parts/change.tsx'
 import { Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'

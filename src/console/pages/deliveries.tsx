@@ -1,14 +1,12 @@
-import { answerOf, api, get } from '../client/api.ts'
-import { useSending } from '../client/form.ts'
+import { api, get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { refresh, useQuery } from '../client/query.ts'
+import { change, useQuery, useSending } from '../client/query.ts'
 import { hrefWith } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
-import { Button } from '../parts/button.tsx'
 import { countOf } from '../parts/format.ts'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { FailureNote, Note } from '../parts/states.tsx'
+import { actionsColumn } from '../parts/table.tsx'
 import { Id, Moment, Text, When } from '../parts/text.tsx'
 
 type Delivery = Schemas['WebhookDelivery']
@@ -21,10 +19,9 @@ export function Deliveries({ endpoint }: { endpoint: string }) {
   const shown = useQuery(get('/api/v1/webhooks/endpoints/{endpoint_id}', { path })).data?.data
   const mayChange = useScopes().includes('webhooks:write')
   const { isSending, failure, send } = useSending()
-  const sendAgain = async ({ id }: Delivery) => {
+  const sendAgain = ({ id }: Delivery) => {
     const params = { path: { ...path, event_id: id } }
-    await answerOf(api.POST('/api/v1/webhooks/endpoints/{endpoint_id}/deliveries/{event_id}/redeliver', { params }))
-    refresh(listUrl, '/api/v1/audit')
+    return change(api.POST(`${listUrl}/{event_id}/redeliver`, { params }), listUrl)
   }
   return (
     <Page title="Deliveries">
@@ -57,21 +54,12 @@ export function Deliveries({ endpoint }: { endpoint: string }) {
           { name: 'When', cell: ({ created_at }) => <Moment time={created_at} /> },
           { name: 'Status', cell: (delivery) => <Status delivery={delivery} /> },
           { name: 'Last response', cell: (delivery) => <Response delivery={delivery} /> },
-          mayChange && {
-            name: 'Actions',
-            isQuiet: true,
-            cell: (delivery) => (
-              <span class="row-actions">
-                <Button
-                  look="small"
-                  does="Send again"
-                  to={delivery.id}
-                  isDisabled={isSending}
-                  onClick={() => send(() => sendAgain(delivery))}
-                />
-              </span>
+          mayChange &&
+            actionsColumn<Delivery>(
+              ({ id }) => id,
+              (delivery) => ({ 'Send again': () => send(() => sendAgain(delivery)) }),
+              isSending,
             ),
-          },
         ]}
       />
     </Page>

@@ -1,13 +1,11 @@
-import { get } from '../client/api.ts'
-import { useSending } from '../client/form.ts'
+import { get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { useQuery } from '../client/query.ts'
+import { useQuery, useSending } from '../client/query.ts'
 import { href } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { FailureNote, Note } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
-import { enableEndpoint } from './endpoint_forms.tsx'
+import { changeEndpoint } from './endpoint_forms.tsx'
 
 type Endpoint = Schemas['WebhookEndpoint']
 type Reason = NonNullable<Endpoint['disabled_reason']>
@@ -46,7 +44,7 @@ export function DisabledEndpoints() {
               does="Enable"
               to={endpoint.url}
               isDisabled={isSending}
-              onClick={() => send(() => enableEndpoint(endpoint))}
+              onClick={() => send(() => changeEndpoint(endpoint, { enabled: true }))}
             />
           )}
         </p>

@@ -1,21 +1,19 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api } from '../client/api.ts'
-import { refresh } from '../client/query.ts'
-import type { Schemas } from '../client/schemas.ts'
+import { answerOf, api, type Schemas } from '../client/api.ts'
+import { change } from '../client/query.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Input, Select } from '../parts/field.tsx'
-import { SecretForm } from '../parts/secret_form.tsx'
+import { RotateForm, SecretForm } from '../parts/secret_form.tsx'
 import { Note } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { PromptFields, readPrompts } from './key_fields.tsx'
-import { overlaps } from './key_forms.tsx'
 
 type Endpoint = Schemas['WebhookEndpoint']
 type Kind = Endpoint['kind']
 type EventType = NonNullable<Endpoint['events']>[number]
 type EndpointProps = { endpoint: Endpoint; onClose(): void }
 
-const refreshEndpoints = () => refresh('/api/v1/webhooks/endpoints', '/api/v1/audit')
+const endpoints = '/api/v1/webhooks/endpoints'
 
 const pathOf = ({ id }: Pick<Endpoint, 'id'>) => ({ params: { path: { endpoint_id: id } } })
 
@@ -60,8 +58,7 @@ export function NewEndpoint({ onClose }: { onClose(): void }) {
   const [kind, setKind] = useState<Kind>('webhook')
   const make = async (form: FormData) => {
     const body = { kind, url: String(form.get('url')).trim(), ...readChoices(form) }
-    const { data } = await answerOf(api.POST('/api/v1/webhooks/endpoints', { body }))
-    refreshEndpoints()
+    const { data } = await change(api.POST(endpoints, { body }), endpoints)
     // Messages to a chat are not signed.
     return kind === 'slack' ? null : data.secret
   }
@@ -82,12 +79,10 @@ export function NewEndpoint({ onClose }: { onClose(): void }) {
 }
 
 export function EditEndpoint({ endpoint, onClose }: EndpointProps) {
-  const submit = async (form: FormData) => {
+  const submit = (form: FormData) => {
     const url = String(form.get('url')).trim()
     const body = { ...readChoices(form), enabled: form.has('enabled'), ...(url !== '' && { url }) }
-    await answerOf(api.PATCH('/api/v1/webhooks/endpoints/{endpoint_id}', { ...pathOf(endpoint), body }))
-    refreshEndpoints()
-    onClose()
+    return changeEndpoint(endpoint, body)
   }
   return (
     <FormDialog title="Edit endpoint" does="Save" onSubmit={submit} onClose={onClose}>
@@ -100,44 +95,25 @@ export function EditEndpoint({ endpoint, onClose }: EndpointProps) {
   )
 }
 
-export async function enableEndpoint(endpoint: Endpoint): Promise<void> {
-  const body = { enabled: true }
-  await answerOf(api.PATCH('/api/v1/webhooks/endpoints/{endpoint_id}', { ...pathOf(endpoint), body }))
-  refreshEndpoints()
-}
+export const changeEndpoint = (endpoint: Endpoint, body: Schemas['WebhookEndpointChange']) =>
+  change(api.PATCH('/api/v1/webhooks/endpoints/{endpoint_id}', { ...pathOf(endpoint), body }), endpoints)
 
 export function RotateEndpoint({ endpoint, onClose }: EndpointProps) {
-  const [overlap, setOverlap] = useState('86400')
-  const rotate = async () => {
-    const body = { overlap_seconds: Number(overlap) }
-    const answer = api.POST('/api/v1/webhooks/endpoints/{endpoint_id}/rotate', { ...pathOf(endpoint), body })
-    const { data } = await answerOf(answer)
-    refreshEndpoints()
-    return data.secret
+  const rotate = async (body: { overlap_seconds: number }) => {
+    const asked = api.POST('/api/v1/webhooks/endpoints/{endpoint_id}/rotate', { ...pathOf(endpoint), body })
+    return (await change(asked, endpoints)).data.secret
   }
   return (
-    <SecretForm
-      title="Rotate secret"
-      does="Rotate"
-      madeTitle="Secret rotated"
-      of="the secret"
-      make={rotate}
-      onClose={onClose}
-    >
+    <RotateForm noun="secret" rotate={rotate} onClose={onClose}>
       <p>
         Generates a secret for <Text>{endpoint.url}</Text>. While the old one is valid, both sign every event.
       </p>
-      <Select label="Old secret stays valid" value={overlap} options={overlaps} onChange={setOverlap} />
-    </SecretForm>
+    </RotateForm>
   )
 }
 
 export function RemoveEndpoint({ endpoint, onClose }: EndpointProps) {
-  const submit = async () => {
-    await answerOf(api.DELETE('/api/v1/webhooks/endpoints/{endpoint_id}', pathOf(endpoint)))
-    refreshEndpoints()
-    onClose()
-  }
+  const submit = () => change(api.DELETE('/api/v1/webhooks/endpoints/{endpoint_id}', pathOf(endpoint)), endpoints)
   return (
     <FormDialog title="Remove endpoint" does="Remove" onSubmit={submit} onClose={onClose}>
       <p>
@@ -156,7 +132,7 @@ export function TestEndpoint({ endpoint, onClose }: EndpointProps) {
     setOutcome(data)
   }
   return (
-    <FormDialog title="Test endpoint" does="Send ping" onSubmit={submit} onClose={onClose}>
+    <FormDialog title="Test endpoint" does="Send ping" staysOpen onSubmit={submit} onClose={onClose}>
       <p>
         Sends a ping to <Text>{endpoint.url}</Text> and shows the response.
       </p>

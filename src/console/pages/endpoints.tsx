@@ -1,19 +1,18 @@
-import { useState } from 'preact/hooks'
-import { get } from '../client/api.ts'
+import { get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { hrefWith, usePlace } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
+import { useDialog } from '../parts/dialog.tsx'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
+import { actionsColumn } from '../parts/table.tsx'
 import { Moment, Text, When } from '../parts/text.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { DisabledEndpoints, disabledReasons } from './disabled_endpoints.tsx'
 import { EditEndpoint, kinds, NewEndpoint, RemoveEndpoint, RotateEndpoint, TestEndpoint } from './endpoint_forms.tsx'
 
 type Endpoint = Schemas['WebhookEndpoint']
-type Change = { kind: 'new' } | { kind: 'edit' | 'test' | 'rotate' | 'remove'; endpoint: Endpoint }
 
 /** The endpoints of the organisation, or the deliveries of the one that the address names. */
 export function Endpoints() {
@@ -23,12 +22,11 @@ export function Endpoints() {
 
 function EndpointList() {
   const mayChange = useScopes().includes('webhooks:write')
-  const [change, setChange] = useState<Change>()
-  const close = () => setChange(undefined)
+  const { dialog, show } = useDialog()
   return (
     <Page
       title="Endpoints"
-      actions={mayChange && <Button look="primary" does="New endpoint" onClick={() => setChange({ kind: 'new' })} />}
+      actions={mayChange && <Button look="primary" does="New endpoint" onClick={() => show(NewEndpoint, {})} />}
     >
       <DisabledEndpoints />
       <List
@@ -46,18 +44,19 @@ function EndpointList() {
           { name: 'URL', cell: (endpoint) => <Url endpoint={endpoint} /> },
           { name: 'Events', cell: (endpoint) => <Events endpoint={endpoint} /> },
           { name: 'State', cell: (endpoint) => <State endpoint={endpoint} /> },
-          mayChange && {
-            name: 'Actions',
-            isQuiet: true,
-            cell: (endpoint) => <Actions endpoint={endpoint} onChoose={(kind) => setChange({ kind, endpoint })} />,
-          },
+          mayChange &&
+            actionsColumn<Endpoint>(
+              ({ url }) => url,
+              (endpoint) => ({
+                Edit: () => show(EditEndpoint, { endpoint }),
+                Test: () => show(TestEndpoint, { endpoint }),
+                ...(endpoint.kind === 'webhook' && { Rotate: () => show(RotateEndpoint, { endpoint }) }),
+                Remove: () => show(RemoveEndpoint, { endpoint }),
+              }),
+            ),
         ]}
       />
-      {change?.kind === 'new' && <NewEndpoint onClose={close} />}
-      {change?.kind === 'edit' && <EditEndpoint endpoint={change.endpoint} onClose={close} />}
-      {change?.kind === 'test' && <TestEndpoint endpoint={change.endpoint} onClose={close} />}
-      {change?.kind === 'rotate' && <RotateEndpoint endpoint={change.endpoint} onClose={close} />}
-      {change?.kind === 'remove' && <RemoveEndpoint endpoint={change.endpoint} onClose={close} />}
+      {dialog}
     </Page>
   )
 }
@@ -108,14 +107,3 @@ function State({ endpoint }: { endpoint: Endpoint }) {
     </>
   )
 }
-
-type ActionsProps = { endpoint: Endpoint; onChoose(kind: 'edit' | 'test' | 'rotate' | 'remove'): void }
-
-const Actions = ({ endpoint: { url, kind }, onChoose }: ActionsProps) => (
-  <span class="row-actions">
-    <Button look="small" does="Edit" to={url} onClick={() => onChoose('edit')} />
-    <Button look="small" does="Test" to={url} onClick={() => onChoose('test')} />
-    {kind === 'webhook' && <Button look="small" does="Rotate" to={url} onClick={() => onChoose('rotate')} />}
-    <Button look="small" does="Remove" to={url} onClick={() => onChoose('remove')} />
-  </span>
-)

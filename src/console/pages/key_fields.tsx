@@ -1,7 +1,8 @@
+import { scopes as allScopes, type Scope } from '../../lib/scopes.ts'
+import type { Schemas } from '../client/api.ts'
 import { useOwnKey, usePrompts, useScopes } from '../client/organisation.ts'
-import type { Schemas, Scope } from '../client/schemas.ts'
 import { Input, Lines, Select } from '../parts/field.tsx'
-import { scopes as allScopes, meanings } from '../parts/scopes.ts'
+import { meanings } from '../parts/scopes.ts'
 import { Text } from '../parts/text.tsx'
 
 type Restrictions = Pick<Schemas['ApiKey'], 'origins' | 'prompts' | 'monthly_limit'>

@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api } from '../client/api.ts'
+import { type Preset, presets } from '../../lib/scopes.ts'
+import { api, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { refresh } from '../client/query.ts'
-import type { Schemas } from '../client/schemas.ts'
+import { change } from '../client/query.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
-import { type Preset, presets } from '../parts/scopes.ts'
-import { SecretForm } from '../parts/secret_form.tsx'
+import { purposes } from '../parts/scopes.ts'
+import { RotateForm, SecretForm } from '../parts/secret_form.tsx'
 import { Text } from '../parts/text.tsx'
 import {
   BrowserFields,
@@ -19,32 +19,23 @@ import {
   ScopeFields,
 } from './key_fields.tsx'
 
-const refreshKeys = () => refresh('/api/v1/keys', '/api/v1/audit')
-
-type MadeKey = Promise<{ data: { key: string | null } }>
-
-/** The text of a key that was created. */
-async function textOf(made: MadeKey): Promise<string | null> {
-  const { data } = await made
-  refreshKeys()
-  return data.key
-}
+const keys = '/api/v1/keys'
 
 /** A form for a key with scopes that the current key may grant. */
 export function NewKey({ onClose }: { onClose(): void }) {
   const held = useScopes()
   const offered = (Object.keys(presets) as Preset[]).filter((name) =>
-    presets[name].scopes.every((scope) => held.includes(scope)),
+    presets[name].every((scope) => held.includes(scope)),
   )
   const [purpose, setPurpose] = useState<Preset | 'scopes'>(offered[0] ?? 'scopes')
-  const make = (form: FormData) => {
+  const make = async (form: FormData) => {
     const body = {
       name: form.get('name') as string,
       ...(purpose === 'scopes' ? { scopes: readScopes(form) } : { preset: purpose }),
       expires_at: readExpiry(form),
       ...(purpose === 'browser' && readRestrictions(form)),
     }
-    return textOf(answerOf(api.POST('/api/v1/keys', { body })))
+    return (await change(api.POST(keys, { body }), keys)).data.key
   }
   return (
     <SecretForm
@@ -58,7 +49,7 @@ export function NewKey({ onClose }: { onClose(): void }) {
       <Input label="Name" name="name" maxLength={500} required />
       <Select
         label="For"
-        hint={purpose === 'scopes' ? undefined : presets[purpose].says}
+        hint={purpose === 'scopes' ? undefined : purposes[purpose]}
         value={purpose}
         options={[...offered.map((name): [string, string] => [name, name]), ['scopes', 'Custom']]}
         onChange={(value) => setPurpose(value as Preset | 'scopes')}
@@ -75,16 +66,14 @@ export function EditKey({ apiKey, onClose }: KeyProps) {
   const { id, name, scopes, origins, expires_at: expiresAt } = apiKey
   const held = useScopes()
   const mayGrant = scopes.every((scope) => held.includes(scope))
-  const submit = async (form: FormData) => {
+  const submit = (form: FormData) => {
     const body = {
       name: form.get('name') as string,
       ...(mayGrant && !origins && { scopes: readScopes(form) }),
       ...(form.get('life') !== 'keep' && { expires_at: readExpiry(form) }),
       ...(mayGrant && origins && readRestrictions(form)),
     }
-    await answerOf(api.PATCH('/api/v1/keys/{key_id}', { params: { path: { key_id: id } }, body }))
-    refreshKeys()
-    onClose()
+    return change(api.PATCH('/api/v1/keys/{key_id}', { params: { path: { key_id: id } }, body }), keys)
   }
   return (
     <FormDialog title="Edit key" does="Save" onSubmit={submit} onClose={onClose}>
@@ -99,43 +88,23 @@ export function EditKey({ apiKey, onClose }: KeyProps) {
   )
 }
 
-/** How long an old secret stays valid, by the number of seconds. */
-export const overlaps = Object.entries({
-  0: 'not at all',
-  3600: 'for 1 hour',
-  86400: 'for 1 day',
-  604800: 'for 1 week',
-})
-
 type KeyProps = { apiKey: Schemas['ApiKey']; onClose(): void }
 
 export function RotateKey({ apiKey: { id, name }, onClose }: KeyProps) {
-  const [overlap, setOverlap] = useState('86400')
-  const rotate = () =>
-    textOf(
-      answerOf(
-        api.POST('/api/v1/keys/{key_id}/rotate', {
-          params: { path: { key_id: id } },
-          body: { overlap_seconds: Number(overlap) },
-        }),
-      ),
-    )
+  const params = { path: { key_id: id } }
+  const rotate = async (body: { overlap_seconds: number }) =>
+    (await change(api.POST('/api/v1/keys/{key_id}/rotate', { params, body }), keys)).data.key
   return (
-    <SecretForm title="Rotate key" does="Rotate" madeTitle="Key rotated" of="the key" make={rotate} onClose={onClose}>
+    <RotateForm noun="key" rotate={rotate} onClose={onClose}>
       <p>
         Creates a key that replaces <Text>{name}</Text>, with the same permissions.
       </p>
-      <Select label="Old key stays valid" value={overlap} options={overlaps} onChange={setOverlap} />
-    </SecretForm>
+    </RotateForm>
   )
 }
 
 export function RevokeKey({ apiKey: { id, name }, isOwn, onClose }: KeyProps & { isOwn: boolean }) {
-  const submit = async () => {
-    await answerOf(api.DELETE('/api/v1/keys/{key_id}', { params: { path: { key_id: id } } }))
-    refreshKeys()
-    onClose()
-  }
+  const submit = () => change(api.DELETE('/api/v1/keys/{key_id}', { params: { path: { key_id: id } } }), keys)
   return (
     <FormDialog title="Revoke key" does="Revoke" onSubmit={submit} onClose={onClose}>
       <p>

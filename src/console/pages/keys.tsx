@@ -1,25 +1,23 @@
-import { useState } from 'preact/hooks'
-import { get } from '../client/api.ts'
+import { presetOf } from '../../lib/scopes.ts'
+import { get, type Schemas } from '../client/api.ts'
 import { useOwnKey } from '../client/organisation.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
+import { useDialog } from '../parts/dialog.tsx'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
-import { presetOf } from '../parts/scopes.ts'
 import { Note } from '../parts/states.tsx'
+import { actionsColumn } from '../parts/table.tsx'
 import { Code, Text, When } from '../parts/text.tsx'
 import { EditKey, NewKey, RevokeKey, RotateKey } from './key_forms.tsx'
 
 type Key = Schemas['ApiKey']
-type Change = { kind: 'new' } | { kind: 'edit' | 'rotate' | 'revoke'; key: Key }
 
 /** The keys of the organisation, and what may be done with them. */
 export function Keys() {
   const own = useOwnKey()
   const mayChange = own?.scopes.includes('keys:write') ?? false
-  const [change, setChange] = useState<Change>()
-  const close = () => setChange(undefined)
-  const newKey = <Button look="primary" does="New key" onClick={() => setChange({ kind: 'new' })} />
+  const { dialog, show } = useDialog()
+  const newKey = <Button look="primary" does="New key" onClick={() => show(NewKey, {})} />
   return (
     <Page title="Keys" actions={mayChange && newKey}>
       <List
@@ -32,31 +30,21 @@ export function Keys() {
           { name: 'Permissions', cell: ({ scopes }) => presetOf(scopes) ?? <Scopes scopes={scopes} /> },
           { name: 'Last used', cell: ({ last_used_at: time }) => (time ? <When time={time} /> : 'never') },
           { name: 'State', cell: (key) => <State apiKey={key} /> },
-          mayChange && {
-            name: 'Actions',
-            isQuiet: true,
-            cell: (key) =>
-              isLive(key) && (
-                <span class="row-actions">
-                  <Button look="small" does="Edit" to={key.name} onClick={() => setChange({ kind: 'edit', key })} />
-                  {!key.replaced_by && (
-                    <Button
-                      look="small"
-                      does="Rotate"
-                      to={key.name}
-                      onClick={() => setChange({ kind: 'rotate', key })}
-                    />
-                  )}
-                  <Button look="small" does="Revoke" to={key.name} onClick={() => setChange({ kind: 'revoke', key })} />
-                </span>
-              ),
-          },
+          mayChange &&
+            actionsColumn<Key>(
+              ({ name }) => name,
+              (apiKey) =>
+                isLive(apiKey)
+                  ? {
+                      Edit: () => show(EditKey, { apiKey }),
+                      ...(!apiKey.replaced_by && { Rotate: () => show(RotateKey, { apiKey }) }),
+                      Revoke: () => show(RevokeKey, { apiKey, isOwn: apiKey.id === own?.id }),
+                    }
+                  : {},
+            ),
         ]}
       />
-      {change?.kind === 'new' && <NewKey onClose={close} />}
-      {change?.kind === 'edit' && <EditKey apiKey={change.key} onClose={close} />}
-      {change?.kind === 'rotate' && <RotateKey apiKey={change.key} onClose={close} />}
-      {change?.kind === 'revoke' && <RevokeKey apiKey={change.key} isOwn={change.key.id === own?.id} onClose={close} />}
+      {dialog}
     </Page>
   )
 }

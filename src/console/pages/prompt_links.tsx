@@ -1,16 +1,14 @@
-import { useState } from 'preact/hooks'
-import { answerOf, api, get } from '../client/api.ts'
-import { useSending } from '../client/form.ts'
+import { api, get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { refresh } from '../client/query.ts'
+import { change, useSending } from '../client/query.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
-import { FormDialog } from '../parts/dialog.tsx'
+import { FormDialog, useDialog } from '../parts/dialog.tsx'
 import { Input, Search, Select } from '../parts/field.tsx'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { FailureNote, Note } from '../parts/states.tsx'
+import { actionsColumn } from '../parts/table.tsx'
 import { Code, PromptLink, Text, When } from '../parts/text.tsx'
 import { NoPrompts } from './prompts.tsx'
 
@@ -22,7 +20,7 @@ export function PromptLinks() {
   const search = query.get('find') ?? ''
   const archived = query.get('archived') === 'true' ? 'true' : 'false'
   const mayChange = useScopes().includes('prompts:write')
-  const [edited, setEdited] = useState<Prompt | 'new'>()
+  const { dialog, show } = useDialog()
   const { isSending, failure, send } = useSending()
   const controls = (
     <>
@@ -33,7 +31,7 @@ export function PromptLinks() {
         options={Object.entries({ false: 'in use', true: 'archived' })}
         onChange={(value) => changeQuery({ archived: value === 'true' ? value : undefined, cursor: undefined })}
       />
-      {mayChange && <Button look="primary" does="New prompt" onClick={() => setEdited('new')} />}
+      {mayChange && <Button look="primary" does="New prompt" onClick={() => show(EditPrompt, {})} />}
     </>
   )
   return (
@@ -65,34 +63,27 @@ export function PromptLinks() {
           },
           { name: 'File', cell: (prompt) => <File prompt={prompt} /> },
           { name: 'Created', cell: ({ created_at }) => <When time={created_at} /> },
-          mayChange && {
-            name: 'Actions',
-            isQuiet: true,
-            cell: (prompt) => (
-              <span class="row-actions">
-                <Button look="small" does="Edit" to={prompt.name} onClick={() => setEdited(prompt)} />
-                <Button
-                  look="small"
-                  does={prompt.archived ? 'Restore' : 'Archive'}
-                  to={prompt.name}
-                  isDisabled={isSending}
-                  onClick={() => send(() => archive(prompt))}
-                />
-              </span>
+          mayChange &&
+            actionsColumn<Prompt>(
+              ({ name }) => name,
+              (prompt) => ({
+                Edit: () => show(EditPrompt, { prompt }),
+                [prompt.archived ? 'Restore' : 'Archive']: () => send(() => archive(prompt)),
+              }),
+              isSending,
             ),
-          },
         ]}
       />
-      {edited && <EditPrompt prompt={edited === 'new' ? undefined : edited} onClose={() => setEdited(undefined)} />}
+      {dialog}
     </Page>
   )
 }
 
 /** Hides a prompt from lists, or shows it again. It records signals and history all the while. */
-async function archive({ id, archived }: Prompt): Promise<void> {
+function archive({ id, archived }: Prompt) {
   const params = { path: { prompt_id: id } }
-  await answerOf<unknown>(api.PATCH('/api/v1/prompts/{prompt_id}', { params, body: { archived: !archived } }))
-  refresh('/api/v1/prompts', '/api/v1/impact', '/api/v1/audit')
+  const asked = api.PATCH('/api/v1/prompts/{prompt_id}', { params, body: { archived: !archived } })
+  return change<unknown>(asked, '/api/v1/prompts', '/api/v1/impact')
 }
 
 const File = ({
@@ -120,8 +111,8 @@ const File = ({
     <span class="muted">not linked</span>
   )
 
-function EditPrompt({ prompt, onClose }: { prompt: Prompt | undefined; onClose(): void }) {
-  const submit = async (form: FormData) => {
+function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
+  const submit = (form: FormData) => {
     const text = (name: string) => form.get(name) as string
     const body = {
       name: text('name'),
@@ -129,13 +120,10 @@ function EditPrompt({ prompt, onClose }: { prompt: Prompt | undefined; onClose()
       path: text('path').trim() || null,
       live_branch: text('live_branch').trim() || null,
     }
-    await answerOf<unknown>(
-      prompt
-        ? api.PATCH('/api/v1/prompts/{prompt_id}', { params: { path: { prompt_id: prompt.id } }, body })
-        : api.POST('/api/v1/prompts', { body }),
-    )
-    refresh('/api/v1/prompts', '/api/v1/audit')
-    onClose()
+    const asked = prompt
+      ? api.PATCH('/api/v1/prompts/{prompt_id}', { params: { path: { prompt_id: prompt.id } }, body })
+      : api.POST('/api/v1/prompts', { body })
+    return change<unknown>(asked, '/api/v1/prompts')
   }
   return (
     <FormDialog

@@ -1,10 +1,10 @@
+import { rateOf } from '../../impact/rate.ts'
 import { describeSides, nameSide, showDifference } from '../../impact/sentence.ts'
+import { DayLines } from '../chart/day_lines.tsx'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
-import { SidesChart } from '../chart/sides_chart.tsx'
-import { get } from '../client/api.ts'
+import { get, type Schemas } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { Form, Input } from '../parts/field.tsx'
 import { countOf, formatDate, formatPercent } from '../parts/format.ts'
@@ -113,7 +113,18 @@ function Result({ compared }: { compared: Compared }) {
           </span>
         </div>
       )}
-      <SidesChart days={days} names={names} />
+      <DayLines
+        base={days.map(({ date, base }) => ({ date, estimate: rateOf(base) }))}
+        head={days.map(({ date, head }) => ({ date, estimate: rateOf(head) }))}
+        scale={[0, 1]}
+        labels={[1, 0.5, 0].map(formatPercent)}
+        legend={
+          <span class="row">
+            <span class="key key-head">{names.head}</span>
+            <span class="key key-base">{names.base}</span>
+          </span>
+        }
+      />
       <Table
         caption="Versions"
         rows={[head, base]}

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { Schemas } from '../client/api.ts'
 import { changeQuery, href } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { Form, Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'

@@ -1,5 +1,5 @@
+import type { Schemas } from '../client/api.ts'
 import { changeQuery } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { Form, Input } from '../parts/field.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
 import { Note } from '../parts/states.tsx'

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { OwnKey } from '../client/schemas.ts'
+import type { OwnKey } from '../client/api.ts'
 import type { Holder } from '../client/use_session.ts'
 import { Button } from '../parts/button.tsx'
 import { Code, Text } from '../parts/text.tsx'

@@ -1,7 +1,6 @@
 import { DayBars } from '../chart/day_bars.tsx'
-import { get } from '../client/api.ts'
+import { get, type Schemas } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { countOf, formatDate, formatDay, formatNumber, formatPercent } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await, Note } from '../parts/states.tsx'

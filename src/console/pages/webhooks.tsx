@@ -1,9 +1,7 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api, get } from '../client/api.ts'
-import { useSending } from '../client/form.ts'
-import { refresh, useQuery } from '../client/query.ts'
+import { api, get, type Schemas } from '../client/api.ts'
+import { change, useQuery, useSending } from '../client/query.ts'
 import { root } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { Secret } from '../parts/copy.tsx'
 import { FormDialog } from '../parts/dialog.tsx'
@@ -21,10 +19,8 @@ export function Webhooks() {
   const [isAsking, setAsking] = useState(false)
   const { isSending, failure, send } = useSending()
   const make = async () => {
-    const { data } = await answerOf(api.PUT('/api/v1/webhooks/github'))
+    const { data } = await change(api.PUT('/api/v1/webhooks/github'), '/api/v1/webhooks')
     setMade(data)
-    setAsking(false)
-    refresh('/api/v1/audit', '/api/v1/webhooks')
   }
   return (
     <Page title="GitHub webhook">

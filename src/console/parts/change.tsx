@@ -1,5 +1,5 @@
 import { findLinks } from '../../lib/repository_links.ts'
-import type { Schemas } from '../client/schemas.ts'
+import type { Schemas } from '../client/api.ts'
 import { Code, OuterLink, Text, When } from './text.tsx'
 
 type Change = Schemas['HistoryEntry']

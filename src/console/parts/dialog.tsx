@@ -1,6 +1,6 @@
-import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
-import { useSending } from '../client/form.ts'
+import type { ComponentChildren, FunctionComponent } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useSending } from '../client/query.ts'
 import { Button } from './button.tsx'
 import { Form } from './field.tsx'
 import { FailureNote } from './states.tsx'
@@ -33,14 +33,31 @@ export function Dialog({ title, isKept = false, onClose, children }: DialogProps
   )
 }
 
-type FormDialogProps = DialogProps & { does: string; onSubmit(form: FormData): Promise<void> }
+/** The dialog that a page has open, if any. `show` opens another. */
+export function useDialog() {
+  const [dialog, setDialog] = useState<ComponentChildren>()
+  const show = <Props extends object>(Content: FunctionComponent<Props & { onClose(): void }>, props: Props) =>
+    setDialog(<Content {...props} onClose={() => setDialog(undefined)} />)
+  return { dialog, show }
+}
+
+type FormDialogProps = DialogProps & {
+  does: string
+  onSubmit(form: FormData): Promise<unknown>
+  /** Does not close after the change. */
+  staysOpen?: boolean
+}
 
 /** A form whose button sends a change; what is wrong with it is said above the button. */
-export function FormDialog({ does, onSubmit, children, ...dialog }: FormDialogProps) {
+export function FormDialog({ does, onSubmit, staysOpen, children, ...dialog }: FormDialogProps) {
   const { isSending, failure, send } = useSending()
+  const submit = async (form: FormData) => {
+    await onSubmit(form)
+    if (!staysOpen) dialog.onClose()
+  }
   return (
     <Dialog {...dialog}>
-      <Form onSubmit={(form) => send(() => onSubmit(form))}>
+      <Form onSubmit={(form) => send(() => submit(form))}>
         {children}
         {failure && <FailureNote failure={failure} />}
         <div class="row buttons">

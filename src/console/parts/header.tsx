@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
+import type { OwnKey } from '../client/api.ts'
 import { useOwnKey } from '../client/organisation.ts'
 import { href } from '../client/router.ts'
-import type { OwnKey } from '../client/schemas.ts'
 import { Button } from './button.tsx'
 import { formatMoment, formatNumber } from './format.ts'
 import { Code, LimitMeter, Text, When } from './text.tsx'

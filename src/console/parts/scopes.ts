@@ -1,6 +1,4 @@
-import type { Scope } from '../client/schemas.ts'
-
-export type Preset = 'app' | 'reader' | 'ci' | 'browser' | 'admin'
+import type { Preset, Scope } from '../../lib/scopes.ts'
 
 /** What each scope allows, in the words of the settings. */
 export const meanings: Record<Scope, string> = {
@@ -19,23 +17,11 @@ export const meanings: Record<Scope, string> = {
   'webhooks:write': 'edit webhook endpoints, set the webhook secret',
 }
 
-export const scopes = Object.keys(meanings) as Scope[]
-
-/** The service has the same table; a test compares them. */
-export const presets: Record<Preset, { scopes: Scope[]; says: string }> = {
-  app: { scopes: ['history:read', 'signals:write'], says: 'For an application: records signals, reads history.' },
-  reader: {
-    scopes: ['history:read', 'signals:read', 'prompts:read', 'usage:read'],
-    says: 'For reports and dashboards: reads everything but keys and webhooks.',
-  },
-  ci: {
-    scopes: ['history:read', 'history:write', 'prompts:read', 'prompts:write'],
-    says: 'For a pipeline: records deployments.',
-  },
-  browser: { scopes: ['signals:write'], says: 'For web pages: records signals from the origins that you list.' },
-  admin: { scopes, says: 'For administrators: everything.' },
+/** What each preset is for. */
+export const purposes: Record<Preset, string> = {
+  app: 'For an application: records signals, reads history.',
+  reader: 'For reports and dashboards: reads everything but keys and webhooks.',
+  ci: 'For a pipeline: records deployments.',
+  browser: 'For web pages: records signals from the origins that you list.',
+  admin: 'For administrators: everything.',
 }
-
-/** The name of the preset with exactly these scopes, if there is one. */
-export const presetOf = (given: Scope[]): Preset | undefined =>
-  (Object.keys(presets) as Preset[]).find((name) => presets[name].scopes.join() === given.join())

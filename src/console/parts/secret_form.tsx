@@ -1,7 +1,8 @@
-import type { ComponentProps } from 'preact'
+import type { ComponentChildren, ComponentProps } from 'preact'
 import { useState } from 'preact/hooks'
 import { Secret } from './copy.tsx'
 import { Dialog, FormDialog } from './dialog.tsx'
+import { Select } from './field.tsx'
 
 type ShownSecretProps = { title: string; secret: string; of: string; onClose(): void }
 
@@ -21,7 +22,7 @@ function ShownSecret({ title, secret, of, onClose }: ShownSecretProps) {
   )
 }
 
-type SecretFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit'> & {
+type SecretFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit' | 'staysOpen'> & {
   madeTitle: string
   of: string
   /** Null when there is no secret to show. */
@@ -36,6 +37,34 @@ export function SecretForm({ madeTitle, of, make, ...dialog }: SecretFormProps) 
     setSecret(made)
     if (made === null) dialog.onClose()
   }
-  if (secret === null) return <FormDialog {...dialog} onSubmit={submit} />
+  if (secret === null) return <FormDialog {...dialog} staysOpen onSubmit={submit} />
   return <ShownSecret title={madeTitle} secret={secret} of={of} onClose={dialog.onClose} />
+}
+
+/** How long an old secret stays valid, by the number of seconds. */
+const overlaps = Object.entries({ 0: 'not at all', 3600: 'for 1 hour', 86400: 'for 1 day', 604800: 'for 1 week' })
+
+type RotateFormProps = {
+  noun: 'key' | 'secret'
+  rotate(body: { overlap_seconds: number }): Promise<string | null>
+  onClose(): void
+  children: ComponentChildren
+}
+
+/** A form that replaces a key or a secret. The old one may stay valid for a while. */
+export function RotateForm({ noun, rotate, children, onClose }: RotateFormProps) {
+  const [overlap, setOverlap] = useState('86400')
+  return (
+    <SecretForm
+      title={`Rotate ${noun}`}
+      does="Rotate"
+      madeTitle={`${noun === 'key' ? 'Key' : 'Secret'} rotated`}
+      of={`the ${noun}`}
+      make={() => rotate({ overlap_seconds: Number(overlap) })}
+      onClose={onClose}
+    >
+      {children}
+      <Select label={`Old ${noun} stays valid`} value={overlap} options={overlaps} onChange={setOverlap} />
+    </SecretForm>
+  )
 }

@@ -1,5 +1,6 @@
 // biome-ignore-all lint/a11y/noRedundantRoles: styled as a list, a table would no longer be one without them
 import type { ComponentChildren } from 'preact'
+import { Button } from './button.tsx'
 
 export type Column<Row> = {
   name: string
@@ -49,6 +50,22 @@ export function Table<Row>({ caption, columns, rows, keyOf, idOf }: TableProps<R
     </table>
   )
 }
+
+/** A column of buttons. `actionsOf` has the words on each, and what it does to the row that `nameOf` names. */
+export const actionsColumn = <Row,>(
+  nameOf: (row: Row) => string,
+  actionsOf: (row: Row) => Record<string, () => void>,
+  isDisabled = false,
+): Column<Row> => ({
+  name: 'Actions',
+  isQuiet: true,
+  cell(row) {
+    const actions = Object.entries(actionsOf(row)).map(([does, onClick]) => (
+      <Button key={does} look="small" does={does} to={nameOf(row)} isDisabled={isDisabled} onClick={onClick} />
+    ))
+    return actions.length > 0 && <span class="row-actions">{actions}</span>
+  },
+})
 
 /** The same below a chart, folded. */
 export const FoldedTable = <Row,>(table: TableProps<Row>) => (

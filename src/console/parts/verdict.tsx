@@ -1,5 +1,5 @@
 import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
-import type { Schemas } from '../client/schemas.ts'
+import type { Schemas } from '../client/api.ts'
 import { formatExactPercent, formatNumber, formatPercent } from './format.ts'
 import type { Column } from './table.tsx'
 
