@@ -153,30 +153,21 @@ function listNew({ name, branch, tree }: Repository, glob: string, known: { path
   for (const [bytes, kind] of matching) {
     const path = pathText(bytes)
     if (path !== undefined && taken.has(path)) continue
-    const problem = kind !== 'file' ? `is a ${kind}` : findNameProblem(name, glob, path)
-    if (problem !== null) skipped.push({ path: escapePath(bytes), problem })
-    else if (path !== undefined) {
-      created.push({
-        id: null,
-        name: requireName(nameOfPath(glob, path)),
-        path,
-        movedFrom: null,
-        missing: null,
-      })
-    }
+    const named = kind === 'file' ? nameFile(name, glob, path) : { problem: `is a ${kind}` }
+    if ('problem' in named) skipped.push({ path: escapePath(bytes), problem: named.problem })
+    else created.push({ id: null, ...named, movedFrom: null, missing: null })
   }
   return { created, skipped }
 }
 
-/** Why no prompt can be linked to a path or named after it; null if one can. */
-function findNameProblem(repository: string, glob: string, path: string | undefined): string | null {
-  if (path === undefined) return 'has a name that is not UTF-8'
+/** The name of the prompt that is linked to a path, or why there can be none. */
+function nameFile(repository: string, glob: string, path: string | undefined) {
+  if (path === undefined) return { problem: 'has a name that is not UTF-8' }
   try {
     parsePromptFile({ repository, path })
-    requireName(nameOfPath(glob, path))
-    return null
+    return { name: requireName(nameOfPath(glob, path)), path }
   } catch {
-    return 'has a name that no prompt can have'
+    return { problem: 'has a name that no prompt can have' }
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { invalid, notFound, ServiceError } from '../errors.ts'
-import { atLine } from '../lib/input.ts'
+import { invalid, notFound } from '../errors.ts'
+import { atLine, parseJsonLine } from '../lib/input.ts'
 import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import type { ReportedEntry } from './identity.ts'
 import { fromClient, parseEntry, recordLocked } from './record.ts'
@@ -65,12 +65,7 @@ async function* parseLines(lines: AsyncIterable<string>, clock: Clock) {
 }
 
 function parseLine(line: string): { prompt: string } & Record<string, unknown> {
-  let value: unknown
-  try {
-    value = JSON.parse(line)
-  } catch {
-    throw new ServiceError('validation_error', 'This is not JSON.')
-  }
+  const value = parseJsonLine(line)
   const prompt = (value as { prompt?: unknown } | null)?.prompt
   if (typeof prompt !== 'string') {
     throw invalid('The history entry is not valid.', [{ path: '/prompt', message: 'must be a prompt id' }])

@@ -64,3 +64,11 @@ export async function atLine<T>(lineNumber: number, work: () => Promise<T>): Pro
     throw new ServiceError(error.code, `Line ${lineNumber}: ${error.message}`, error.context)
   }
 }
+
+export function parseJsonLine(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    throw new ServiceError('validation_error', 'This is not JSON.')
+  }
+}

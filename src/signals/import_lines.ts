@@ -1,4 +1,5 @@
 import { invalid, ServiceError } from '../errors.ts'
+import { parseJsonLine } from '../lib/input.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { parseMetadata } from './metadata.ts'
@@ -37,21 +38,13 @@ function parseHeading(line: string): string[] {
 }
 
 function parseSignal(line: string, now: Date): PastSignal & { prompt?: string } {
-  const { value, metadata, created_at, prompt } = validateLine(parseJson(line))
+  const { value, metadata, created_at, prompt } = validateLine(parseJsonLine(line))
   const createdAt = parseInstant(created_at)
   if (!createdAt || createdAt > now) {
     const message = 'must be an ISO 8601 time with its zone, and not in the future'
     throw invalid('The signal is not valid.', [{ path: '/created_at', message }])
   }
   return { value, metadata: metadata ? parseMetadata(line) : null, createdAt, ...(prompt ? { prompt } : {}) }
-}
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    throw unreadable('This is not JSON.')
-  }
 }
 
 /** The metadata comes first, so that nothing in it can take the place of another field. */
