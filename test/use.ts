@@ -51,8 +51,8 @@ export const useNewTenant = (service: TestService, monthlyLimit?: number): Tenan
   fill(() => service.createTenant(monthlyLimit), beforeEach)
 
 /** A key of the tenant with every scope. */
-export const useAdmin = (service: TestService, tenant: Tenant): { key: string; id: string } =>
-  fill(() => service.createKey(tenant, [...scopes]))
+export const useAdmin = (service: TestService, tenant: Tenant, hook = beforeAll): { key: string; id: string } =>
+  fill(() => service.createKey(tenant, [...scopes]), hook)
 
 export function useDatabase(): TestDatabase {
   const database = fill(createDatabase)

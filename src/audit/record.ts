@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
 import type { Caller } from '../http/caller.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import type { Deadline } from '../lib/deadline.ts'
@@ -26,6 +27,25 @@ export const keyHolder = ({ key: name, organisationId, scopes, expiresAt }: Call
   expiresAt,
   request,
 })
+
+/** Who looks for something. Without an organisation, it finds what any has. */
+export type Viewer = Pick<Actor, 'organisationId'>
+
+const idPrefixes = { key: 'key_', endpoint: 'whe_' }
+
+/** Finds something by its id. What another organisation has is answered exactly like what does not exist. */
+export async function requireOwn<T extends { organisationId: number }>(
+  noun: keyof typeof idPrefixes,
+  id: string,
+  viewer: Viewer,
+  find: () => Promise<T | undefined>,
+): Promise<T> {
+  // Anything else is not looked up: Postgres rejects text with a zero byte.
+  const found = new RegExp(`^${idPrefixes[noun]}[0-9A-Za-z]{1,64}$`).test(id) ? await find() : undefined
+  const isVisible = found && (viewer.organisationId === undefined || viewer.organisationId === found.organisationId)
+  if (!isVisible) throw new ServiceError('not_found', `There is no ${noun} ${id}.`)
+  return found
+}
 
 /** Limits an organisation's changes to its share of the transactions, and to the deadline of the request. */
 export const permitRequestOf = ({ organisationId, request }: Actor): PermitRequest => ({

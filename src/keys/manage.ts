@@ -1,7 +1,7 @@
-import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit, requireOwn, type Viewer } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { invalid, ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { defaultScopes } from '../lib/scopes.ts'
@@ -34,9 +34,6 @@ import {
 } from './store.ts'
 
 type Owner = { org: string; organisationId: number }
-
-/** Who looks for a key. Without an organisation, any key is found. */
-type Viewer = Pick<Actor, 'organisationId'>
 
 /** Creates a key for an organisation. Its text is returned only here and not stored. */
 export async function createKey(db: Db, clock: Clock, given: KeyToCreate & { org: string }): Promise<NewKey> {
@@ -172,16 +169,11 @@ const staysEnded = (replacedBy: string) =>
     { path: '/expires_at', message: 'must not be later than it is' },
   ])
 
-/** A key of another organisation is answered exactly like one that does not exist. */
-async function requireKey(sql: Sql, id: string, viewer: Viewer, lock?: typeof lockKey): Promise<OwnedKey> {
-  // Anything else is not looked up: Postgres rejects text with a zero byte.
-  const isId = /^key_[0-9A-Za-z]{1,64}$/.test(id)
-  if (isId) await lock?.(sql, id)
-  const key = isId ? await findKey(sql, id) : undefined
-  const isVisible = key && (viewer.organisationId === undefined || viewer.organisationId === key.organisationId)
-  if (!isVisible) throw new ServiceError('not_found', `There is no key ${id}.`)
-  return key
-}
+const requireKey = (sql: Sql, id: string, viewer: Viewer, lock?: typeof lockKey): Promise<OwnedKey> =>
+  requireOwn('key', id, viewer, async () => {
+    await lock?.(sql, id)
+    return findKey(sql, id)
+  })
 
 const showable = ({ organisationId: _, org: __, countedWith: ___, isCountedWith: ____, ...key }: OwnedKey): KeyRow =>
   key

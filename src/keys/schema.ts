@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { presets, scopes } from '../lib/scopes.ts'
 import { maxTextLength } from '../lib/texts.ts'
-import { envelopeOf, literals, nullable, partlyVisible, type Row } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, partlyVisible, type Row, rotationOf } from '../lib/typebox.ts'
 
 const Scope = literals(scopes)
 
@@ -148,16 +148,4 @@ export const ApiKeyChange = Type.Partial(NewApiKey, { title: 'ApiKeyChange', exa
 
 export type ApiKeyChange = Static<typeof ApiKeyChange>
 
-export const KeyRotation = Type.Object(
-  {
-    overlap_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 31_536_000,
-        default: 86_400,
-        description: 'How long the old key still works',
-      }),
-    ),
-  },
-  { title: 'KeyRotation', examples: [{ overlap_seconds: 86_400 }] },
-)
+export const KeyRotation = rotationOf('KeyRotation', 31_536_000, 'How long the old key still works')

@@ -1,9 +1,9 @@
 // The endpoints of an organisation. A secret is returned only by the function that generates it.
 import { randomBytes } from 'node:crypto'
-import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit, requireOwn, type Viewer } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { type Detail, invalid, ServiceError } from '../errors.ts'
+import { type Detail, invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
@@ -28,9 +28,6 @@ import {
 const maxEndpoints = 20
 
 export type EndpointWithSecret = EndpointRow & { secret: string }
-
-/** Without an organisation, any endpoint is found. */
-export type Viewer = Pick<Actor, 'organisationId'>
 
 export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
 export const validateEndpointChange = createChangeValidator(EndpointChange)
@@ -125,22 +122,11 @@ export async function rotateEndpointInTransaction(
   return { ...show(endpoint), ...details, secret }
 }
 
-/** An endpoint of another organisation is answered exactly like one that does not exist. */
-export async function requireEndpoint(
-  sql: Sql,
-  id: string,
-  viewer: Viewer,
-  lock?: typeof lockEndpoint,
-): Promise<StoredEndpoint> {
-  // Anything else is not looked up: Postgres rejects text with a zero byte.
-  const isId = /^whe_[0-9A-Za-z]{1,64}$/.test(id)
-  if (isId) await lock?.(sql, id)
-  const endpoint = isId ? await findEndpoint(sql, id) : undefined
-  const isVisible =
-    endpoint && (viewer.organisationId === undefined || viewer.organisationId === endpoint.organisationId)
-  if (!isVisible) throw new ServiceError('not_found', `There is no endpoint ${id}.`)
-  return endpoint
-}
+export const requireEndpoint = (sql: Sql, id: string, viewer: Viewer, lock?: typeof lockEndpoint) =>
+  requireOwn('endpoint', id, viewer, async () => {
+    await lock?.(sql, id)
+    return findEndpoint(sql, id)
+  })
 
 type Chosen = Pick<EndpointValues, 'kind' | 'fullUrl' | 'events' | 'prompts'>
 const noneChosen: Chosen = { kind: 'webhook', fullUrl: '', events: null, prompts: null }

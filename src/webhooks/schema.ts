@@ -1,6 +1,6 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
-import { envelopeOf, literals, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, partlyVisible, printable, type Row, rotationOf } from '../lib/typebox.ts'
 
 /** The events that an endpoint can choose. A ping is sent only on request. */
 const chosenEvents = ['change.live', 'impact.decided', 'usage.threshold'] as const
@@ -115,16 +115,8 @@ export const EndpointChange = Type.Partial(NewEndpoint, {
 
 export type EndpointChange = Static<typeof EndpointChange>
 
-export const EndpointRotation = Type.Object(
-  {
-    overlap_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 2_592_000,
-        default: 86_400,
-        description: 'How long the old secret signs beside the new one',
-      }),
-    ),
-  },
-  { title: 'WebhookEndpointRotation', examples: [{ overlap_seconds: 86_400 }] },
+export const EndpointRotation = rotationOf(
+  'WebhookEndpointRotation',
+  2_592_000,
+  'How long the old secret signs beside the new one',
 )

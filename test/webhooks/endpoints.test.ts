@@ -1,45 +1,44 @@
-import { expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { type Scope, scopes } from '../../src/lib/scopes.ts'
 import type { Row } from '../program.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { useAdmin, useNewTenant, useService } from '../use.ts'
 import { emit, setOutcome } from './emit.ts'
 
 const service = useService()
 const tenant = useNewTenant(service)
+const admin = useAdmin(service, tenant, beforeEach)
 const path = '/webhooks/endpoints'
 const url = 'https://example.com/hook'
 const slackPath = '/services/T00/B00/XXXXXXXX'
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 const keyWith = async (...given: Scope[]) => (await service.createKey(tenant, given)).key
-const adminKey = () => keyWith(...scopes)
 const sendEvent = () => emit(service, tenant.org)
 
-async function create(admin: string, json: object = { url }, headers = {}): Promise<Row> {
-  const { status, body } = await service.post(path, admin, json, headers)
+async function create(json: object = { url }): Promise<Row> {
+  const { status, body } = await service.post(path, admin.key, json)
   expect(status).toBe(201)
   return body.data
 }
 
 test('an endpoint is created, listed, shown, changed and removed, each recorded in the audit log', async () => {
-  const admin = await adminKey()
-  const { secret, ...made } = await create(admin, { url, events: ['change.live', 'change.live'] })
+  const { secret, ...made } = await create({ url, events: ['change.live', 'change.live'] })
   expect(secret).toMatch(/^whsec_/)
   expect(Buffer.from(secret.slice(6), 'base64')).toHaveLength(32)
   const enabled = { enabled: true, disabled_reason: null, disabled_at: null, failing_since: null }
   const id = expect.stringMatching(/^whe_[0-9A-Za-z]{16}$/)
   const given = { kind: 'webhook', url, events: ['change.live'], prompts: null }
   expect(made).toEqual({ id, ...given, ...enabled, old_secret_ends_at: null, created_at: time })
-  const shown = await service.get(`${path}/${made.id}`, admin)
-  const listed = await service.get(path, admin)
+  const shown = await service.get(`${path}/${made.id}`, admin.key)
+  const listed = await service.get(path, admin.key)
   expect([shown.body.data, listed.body.data]).toEqual([made, [made]])
   const change = { enabled: false, events: null, prompts: [tenant.prompt, tenant.prompt] }
-  const changed = await service.patch(`${path}/${made.id}`, admin, change)
+  const changed = await service.patch(`${path}/${made.id}`, admin.key, change)
   const after = { ...made, enabled: false, events: null, prompts: [tenant.prompt] }
   expect(changed.body.data).toEqual({ ...after, disabled_reason: 'requested', disabled_at: time })
-  expect((await service.delete(`${path}/${made.id}`, admin)).body).toEqual({ data: { id: made.id } })
-  expect((await service.get(`${path}/${made.id}`, admin)).status).toBe(404)
-  const log = await service.get('/audit?limit=3', admin)
+  expect((await service.delete(`${path}/${made.id}`, admin.key)).body).toEqual({ data: { id: made.id } })
+  expect((await service.get(`${path}/${made.id}`, admin.key)).status).toBe(404)
+  const log = await service.get('/audit?limit=3', admin.key)
   const details = { ...given, events: null, prompts: [tenant.prompt], enabled: false }
   expect(log.body.data).toMatchObject([
     { action: 'endpoint.removed', subject: made.id, details },
@@ -50,7 +49,6 @@ test('an endpoint is created, listed, shown, changed and removed, each recorded 
 })
 
 test('what is secret of a URL is in no answer and no audit entry', async () => {
-  const admin = await adminKey()
   const texts: string[] = []
   const call = async (answer: ReturnType<typeof service.get>) => {
     const { text, body } = await answer
@@ -59,29 +57,30 @@ test('what is secret of a URL is in no answer and no audit entry', async () => {
   }
   const retry = { 'idempotency-key': 'slack' }
   const json = { kind: 'slack', url: `https://hooks.slack.com${slackPath}` }
-  const { id } = (await call(service.post(path, admin, json, retry))).data
+  const { id } = (await call(service.post(path, admin.key, json, retry))).data
   const shown = { id, url: 'https://hooks.slack.com/…' }
-  expect((await call(service.post(path, admin, json, retry))).data).toMatchObject(shown)
+  expect((await call(service.post(path, admin.key, json, retry))).data).toMatchObject(shown)
   const details = [{ path: '/url', message: 'must be given with another kind' }]
-  expect(await call(service.patch(`${path}/${id}`, admin, { kind: 'webhook' }))).toMatchObject({ error: { details } })
+  expect(await call(service.patch(`${path}/${id}`, admin.key, { kind: 'webhook' }))).toMatchObject({
+    error: { details },
+  })
   for (const given of [
     { url: `https://chat.example.com${slackPath}` },
     { url: `${url}?token=XXXXXXXX`, kind: 'webhook' },
   ]) {
-    await call(service.patch(`${path}/${id}`, admin, given))
+    await call(service.patch(`${path}/${id}`, admin.key, given))
   }
-  expect((await call(service.get(path, admin))).data).toMatchObject([{ id, url: `${url}?…` }])
+  expect((await call(service.get(path, admin.key))).data).toMatchObject([{ id, url: `${url}?…` }])
   const wrong = { error: { details: [{ path: '/kind', message: 'must be slack for a URL of hooks.slack.com' }] } }
-  expect(await call(service.post(path, admin, { url: json.url }))).toMatchObject(wrong)
-  await call(service.post(`${path}/${id}/rotate`, admin, {}))
-  await call(service.delete(`${path}/${id}`, admin))
-  expect((await call(service.get('/audit', admin))).data[2].details.url).toBe(`${url}?…`)
+  expect(await call(service.post(path, admin.key, { url: json.url }))).toMatchObject(wrong)
+  await call(service.post(`${path}/${id}/rotate`, admin.key, {}))
+  await call(service.delete(`${path}/${id}`, admin.key))
+  expect((await call(service.get('/audit', admin.key))).data[2].details.url).toBe(`${url}?…`)
   expect(texts.filter((text) => text.includes('XXXX'))).toEqual([])
 })
 
 test('the secret is in the first answer only, and in no stored answer', async () => {
-  const admin = await adminKey()
-  const once = (to: string, json: object) => service.post(to, admin, json, { 'idempotency-key': to })
+  const once = (to: string, json: object) => service.post(to, admin.key, json, { 'idempotency-key': to })
   const first = (await once(path, { url })).body.data
   const rotated = (await once(`${path}/${first.id}/rotate`, {})).body.data
   expect(rotated.secret).not.toBe(first.secret)
@@ -98,19 +97,18 @@ test('the secret is in the first answer only, and in no stored answer', async ()
 })
 
 test('a rotation keeps the old secret for the overlap, a day by default, or not at all', async () => {
-  const admin = await adminKey()
-  const { id, secret: first } = await create(admin)
+  const { id, secret: first } = await create()
   const stored = () => service.services.db.sql`
     select secret, old_secret, old_secret_until from webhook_endpoints where public_id = ${id}`
   service.clock.set('2026-11-10T12:00:00.000Z')
-  const rotate = (json: object) => service.post(`${path}/${id}/rotate`, admin, json)
+  const rotate = (json: object) => service.post(`${path}/${id}/rotate`, admin.key, json)
   const second = (await rotate({})).body.data
   expect(second.old_secret_ends_at).toBe('2026-11-11T12:00:00.000Z')
   const until = new Date(second.old_secret_ends_at)
   expect(await stored()).toEqual([{ secret: second.secret, old_secret: first, old_secret_until: until }])
   const third = (await rotate({ overlap_seconds: 0 })).body.data
   expect(await stored()).toEqual([{ secret: third.secret, old_secret: null, old_secret_until: null }])
-  const [last] = (await service.get('/audit?limit=1', admin)).body.data
+  const [last] = (await service.get('/audit?limit=1', admin.key)).body.data
   expect(last).toMatchObject({ action: 'endpoint.rotated', subject: id, details: { old_secret_ends_at: null } })
   for (const overlap_seconds of [-1, 2_592_001, 1.5, '60', null]) {
     const details = [{ path: '/overlap_seconds' }]
@@ -120,22 +118,20 @@ test('a rotation keeps the old secret for the overlap, a day by default, or not 
 })
 
 test('an organisation has at most 20 endpoints, also of many created at the same time', async () => {
-  const admin = await adminKey()
   const other = await service.createTenant()
-  const made = await Promise.all(Array.from({ length: 24 }, () => service.post(path, admin, { url })))
+  const made = await Promise.all(Array.from({ length: 24 }, () => service.post(path, admin.key, { url })))
   expect(made.filter(({ status }) => status === 201)).toHaveLength(20)
   const rejected = made.find(({ status }) => status === 422)
   expect(rejected?.body.error.message).toBe('The organisation has 20 endpoints. Remove one first.')
-  expect((await service.get(path, admin)).body.data).toHaveLength(20)
+  expect((await service.get(path, admin.key)).body.data).toHaveLength(20)
   const { key } = await service.createKey(other, [...scopes])
   expect((await service.post(path, key, { url })).status).toBe(201)
 })
 
 test('the newest endpoint is listed first', async () => {
-  const admin = await adminKey()
   const ids: string[] = []
-  for (let number = 0; number < 5; number += 1) ids.unshift((await service.post(path, admin, { url })).body.data.id)
-  expect((await service.get(path, admin)).body.data.map(({ id }: Row) => id)).toEqual(ids)
+  for (let number = 0; number < 5; number += 1) ids.unshift((await service.post(path, admin.key, { url })).body.data.id)
+  expect((await service.get(path, admin.key)).body.data.map(({ id }: Row) => id)).toEqual(ids)
 })
 
 const https = 'must begin with https://, unless WEBHOOK_ALLOWED_HOSTS names its host'
@@ -157,35 +153,32 @@ test.each([
   [{ url, prompts: 'all' }, '/prompts', 'must be an array or null'],
   [{ url, enabled: 'yes' }, '/enabled', 'must be a boolean'],
 ])('%p is rejected, naming the field', async (json, field, message) => {
-  const admin = await adminKey()
-  const { id } = await create(admin)
+  const { id } = await create()
   const rejected = { status: 422, body: { error: { details: [{ path: field, message }] } } }
-  expect(await service.post(path, admin, json)).toMatchObject(rejected)
+  expect(await service.post(path, admin.key, json)).toMatchObject(rejected)
   const change = Object.keys(json).length > 0 ? rejected : { status: 422 }
-  expect(await service.patch(`${path}/${id}`, admin, json)).toMatchObject(change)
+  expect(await service.patch(`${path}/${id}`, admin.key, json)).toMatchObject(change)
 })
 
 test('an endpoint can be disabled also when its host and prompts are no longer allowed', async () => {
-  const admin = await adminKey()
-  const { id } = await create(admin)
+  const { id } = await create()
   const stored = { url: 'http://chat.internal/', prompts: ['pmt_erased'] }
   await service.services.db.sql`
     update webhook_endpoints set url = ${stored.url}, prompts = ${stored.prompts}::text[] where public_id = ${id}`
-  const { status, body } = await service.patch(`${path}/${id}`, admin, { enabled: false })
+  const { status, body } = await service.patch(`${path}/${id}`, admin.key, { enabled: false })
   expect([status, body.data]).toEqual([200, expect.objectContaining({ ...stored, enabled: false })])
 })
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {
   const other = await service.createTenant()
   const details = [{ path: '/prompts/1', message: 'must be a prompt of the organisation' }]
-  const answer = await service.post(path, await adminKey(), { url, prompts: [tenant.prompt, other.prompt] })
+  const answer = await service.post(path, admin.key, { url, prompts: [tenant.prompt, other.prompt] })
   expect(answer).toMatchObject({ status: 422, body: { error: { details } } })
 })
 
 test('a caller that may write but not read gets back only what it gave, the id and the secret', async () => {
-  const admin = await adminKey()
   const writer = await keyWith('webhooks:write')
-  const { id } = await create(admin)
+  const { id } = await create()
   const dataOf = async (answer: ReturnType<typeof service.patch>) => (await answer).body.data
   expect(await dataOf(service.patch(`${path}/${id}`, writer, { enabled: true }))).toEqual({ id, enabled: true })
   const secret = expect.stringMatching(/^whsec_/)
@@ -198,9 +191,8 @@ test('a caller that may write but not read gets back only what it gave, the id a
 
 test('enabling an endpoint clears why it was disabled and since when it fails; disabling it again keeps both', async () => {
   const { db } = service.services
-  const admin = await adminKey()
-  const { id } = await create(admin)
-  const change = async (enabled: boolean) => (await service.patch(`${path}/${id}`, admin, { enabled })).body.data
+  const { id } = await create()
+  const change = async (enabled: boolean) => (await service.patch(`${path}/${id}`, admin.key, { enabled })).body.data
   const failing = { failing_since: '2026-11-05T12:00:00.000Z', disabled_at: '2026-11-10T12:00:00.000Z' }
   await db.sql`
     update webhook_endpoints
@@ -213,12 +205,11 @@ test('enabling an endpoint clears why it was disabled and since when it fails; d
 
 test('deliveries are listed by page with what the receiver said, and go with their endpoint', async () => {
   const { db } = service.services
-  const admin = await adminKey()
-  const { id } = await create(admin)
+  const { id } = await create()
   const sent = [await sendEvent(), await sendEvent(), await sendEvent()]
   const said = { status: 'failed', attempts: 10, response_code: 503, response_text: 'x'.repeat(1_000) }
   await setOutcome(service, sent[1] as string, { status: 'failed', attempts: 10, code: 503, text: said.response_text })
-  const list = async (query = '') => (await service.get(`${path}/${id}/deliveries${query}`, admin)).body
+  const list = async (query = '') => (await service.get(`${path}/${id}/deliveries${query}`, admin.key)).body
   const { data, pagination } = await list('?limit=2')
   expect(data).toMatchObject([
     { id: sent[2], type: 'ping', created_at: time },
@@ -226,31 +217,30 @@ test('deliveries are listed by page with what the receiver said, and go with the
   ])
   const rest = await list(`?cursor=${pagination.next_cursor}`)
   expect(rest).toMatchObject({ data: [{ id: sent[0] }], pagination: { next_cursor: null } })
-  const link = (await service.get(`${path}/${id}/deliveries?limit=2`, admin)).headers.get('link')
+  const link = (await service.get(`${path}/${id}/deliveries?limit=2`, admin.key)).headers.get('link')
   expect(link).toStartWith(`</api/v1/webhooks/endpoints/${id}/deliveries?limit=2&cursor=`)
-  await service.delete(`${path}/${id}`, admin)
+  await service.delete(`${path}/${id}`, admin.key)
   const left = await db.sql`
     select 1 from webhook_deliveries d join webhook_events v on v.id = d.event_id where v.public_id = any (${sent})`
   expect(left).toHaveLength(0)
 })
 
 test('an event is sent again with every attempt that a new one has, unless the endpoint is disabled', async () => {
-  const admin = await adminKey()
-  const { id } = await create(admin)
+  const { id } = await create()
   const event = await sendEvent()
-  const { id: other } = await create(admin)
+  const { id: other } = await create()
   await setOutcome(service, event, { status: 'failed', attempts: 10, code: 500, text: '' })
   const redeliver = (endpoint: string, of: string) =>
-    service.post(`${path}/${endpoint}/deliveries/${of}/redeliver`, admin)
+    service.post(`${path}/${endpoint}/deliveries/${of}/redeliver`, admin.key)
   const due = { status: 'pending', attempts: 0, response_code: 500 }
   const again = await redeliver(id, event)
   expect(again).toMatchObject({ status: 200, body: { data: { id: event, ...due } } })
   expect(Date.parse(again.body.data.next_attempt_at)).toBeWithin(Date.now() - 60_000, Date.now() + 1)
-  const [last] = (await service.get('/audit?limit=1', admin)).body.data
+  const [last] = (await service.get('/audit?limit=1', admin.key)).body.data
   expect(last).toMatchObject({ action: 'endpoint.redelivered', subject: id, details: { event } })
   for (const unknown of ['msg_none', 'none', '%00']) expect((await redeliver(id, unknown)).status).toBe(404)
   expect((await redeliver(other, event)).status).toBe(404)
-  await service.patch(`${path}/${id}`, admin, { enabled: false })
+  await service.patch(`${path}/${id}`, admin.key, { enabled: false })
   expect(await redeliver(id, event)).toMatchObject({
     status: 422,
     body: { error: { details: [{ path: 'endpoint_id' }] } },
