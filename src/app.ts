@@ -4,7 +4,6 @@ import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
 import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
-import { diffRoutes } from './history/routes_diff.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
 import { feedbackRoutes } from './http/feedback.ts'
@@ -30,7 +29,6 @@ export function createApp(
   const wrapper = createRouteWrapper(services)
   const documented = [
     historyRoutes(services, wrapper),
-    diffRoutes(services, wrapper),
     signalRoutes(services, wrapper),
     batchRoutes(services, wrapper),
     exportRoutes(services, wrapper),

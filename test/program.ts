@@ -3,10 +3,8 @@ import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { systemClock } from '../src/clock.ts'
-import { readConfig } from '../src/config.ts'
-import { openDatabase } from '../src/db/open.ts'
 import { type Finished, keepSecrets, PROGRAM, run, type Server, type Settings } from './binary.ts'
-import { insertTenant, type Tenant } from './tenant.ts'
+import { insertTenant, openDb, type Tenant } from './tenant.ts'
 
 export { createFolder, type Finished, PROGRAM, run, type Server, type Settings, startServer } from './binary.ts'
 
@@ -91,8 +89,7 @@ export async function onTerminal(args: string[], settings: Settings, typed = '',
 
 /** Beside a server or without one, and without the three processes that the commands would take. */
 export async function createTenant(settings: Settings, monthlyLimit = 1_000): Promise<Tenant> {
-  const options = { queryTimeoutMs: 30_000, maxConnections: 1, whenInUse: 'share' as const }
-  const db = await openDatabase(readConfig({}, settings), options)
+  const db = await openDb(settings)
   const tenant = await insertTenant(db, systemClock, monthlyLimit).finally(db.close)
   keepSecrets({}, tenant.key)
   return tenant

@@ -5,10 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { systemClock } from '../src/clock.ts'
-import { readConfig } from '../src/config.ts'
-import { openDatabase } from '../src/db/open.ts'
 import { cleanEnvironment } from './environment.ts'
-import { insertTenant, type Tenant } from './tenant.ts'
+import { insertTenant, openDb, type Tenant } from './tenant.ts'
 
 export type TemplateTenants = { postgres: Tenant; embedded: Tenant }
 
@@ -93,14 +91,8 @@ async function dropDatabases(serverUrl: string, template: string): Promise<void>
 }
 
 async function addTenant(settings: Record<string, string>): Promise<Tenant> {
-  const db = await openDatabase(readConfig({}, settings), {
-    queryTimeoutMs: 30_000,
-    maxConnections: 1,
-    whenInUse: 'fail',
-  })
-  const tenant = await insertTenant(db, systemClock, MONTHLY_LIMIT)
-  await db.close()
-  return tenant
+  const db = await openDb(settings)
+  return insertTenant(db, systemClock, MONTHLY_LIMIT).finally(db.close)
 }
 
 async function migrate(settings: Record<string, string>, signal: AbortSignal): Promise<void> {

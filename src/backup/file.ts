@@ -2,13 +2,12 @@ import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { writeFileAtomically } from '../lib/atomic_file.ts'
-import { type Input, openInput, readLines, TextError } from '../lib/input.ts'
+import { type Input, readLines, TextError } from '../lib/input.ts'
 import { damaged, notOurs } from './format.ts'
 
 type Fill = (write: (text: string) => Promise<void>) => Promise<unknown>
 
 type ReadOptions = {
-  input?: Input | undefined
   signal?: AbortSignal
   /** Called with the share of the file that has been read; never for a pipe, whose length is not known. */
   onProgress?(share: number): void
@@ -43,11 +42,12 @@ export async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<u
   return bytes
 }
 
+/** `path` is for messages. */
 export async function* readBackup(
   path: string,
-  { input, signal, onProgress }: ReadOptions = {},
+  { stream, size }: Input,
+  { signal, onProgress }: ReadOptions = {},
 ): AsyncGenerator<string> {
-  const { stream, size } = input ?? (await openInput(path))
   async function* count(chunks: AsyncIterable<Uint8Array>) {
     let bytes = 0
     for await (const chunk of chunks) {

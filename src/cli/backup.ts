@@ -2,6 +2,7 @@ import { compress, readBackup, writeFile } from '../backup/file.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { writeBackup } from '../backup/write.ts'
 import { requireFileName } from '../lib/atomic_file.ts'
+import type { Input } from '../lib/input.ts'
 import { build, migrations } from '../platform.ts'
 import { type Command, UsageError } from './command.ts'
 import { forCommands, onDatabase, workOn } from './database.ts'
@@ -49,7 +50,7 @@ export const commands: Command[] = [
         const onProgress = (read: number) => {
           share = read
         }
-        const lines = readBackup(args.positional(0), { input, signal, onProgress })
+        const lines = readBackup(args.positional(0), input as Input, { signal, onProgress })
         output.show(await restoreBackup(db, migrations, lines, (rows) => progress.count(rows, 'rows', share)))
       },
     },

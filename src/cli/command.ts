@@ -35,6 +35,8 @@ export type Command = {
   run(context: Context): Promise<void>
 }
 
+const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
 const idPrefixes = { ORG: 'org_', PROMPT: 'pmt_' } as const
 
 export class Arguments {
@@ -79,6 +81,14 @@ export class Arguments {
       throw new UsageError(`--${name} must be a whole number from ${least} to 2147483647, not "${text}"`)
     }
     return Number(text)
+  }
+
+  /** How long the old secret of a rotation stays valid, in milliseconds. */
+  overlapMs(): number {
+    const text = this.text('overlap') ?? '24h'
+    const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+    if (!unit) throw new UsageError(`--overlap must be a duration such as 90s, 30m, 24h or 7d, not "${text}"`)
+    return Number(number) * (unitMs[unit] as number)
   }
 
   /** Parses options like a query of the API, which ignores unknown ones. */

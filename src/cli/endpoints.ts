@@ -7,19 +7,17 @@ import {
   changeEndpoint,
   createEndpointInTransaction,
   listEndpoints,
-  parseRotation,
   removeEndpoint,
   rotateEndpointInTransaction,
   showEndpoint,
   validateEndpointChange,
   validateNewEndpoint,
 } from '../webhooks/endpoints.ts'
-import { endpointKinds } from '../webhooks/schema.ts'
+import { endpointKinds, endpointRotation } from '../webhooks/schema.ts'
 import { createSender } from '../webhooks/send.ts'
 import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
 import { type Column, minuteOf, shrinking } from './output.ts'
-import { overlapOption } from './overlap.ts'
 
 const kindUsage = `[--kind ${endpointKinds.join('|')}]`
 const keepItNow = 'Keep the secret now: it is not shown again.'
@@ -134,7 +132,7 @@ const newEndpoint = (args: Arguments) => args.naming(() => validateNewEndpoint(g
 const endpointChange = (args: Arguments) => args.naming(() => validateEndpointChange(givenOptions(args)))
 
 const endpointOverlap = (args: Arguments) =>
-  args.naming(() => parseRotation({ overlap_seconds: overlapOption(args) / 1_000 }))
+  args.naming(() => endpointRotation.parse({ overlap_seconds: args.overlapMs() / 1_000 }))
 
 /** The options in the form of a request's body. `all` becomes null. */
 function givenOptions(args: Arguments) {

@@ -7,7 +7,6 @@ import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { number } from './figures.ts'
 import { type Column, minuteOf, shrinking } from './output.ts'
-import { overlapOption } from './overlap.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'
@@ -51,10 +50,10 @@ export const commands = onDatabase([
     usage: 'keys rotate ID [--overlap 24h]',
     description:
       'creates a key that replaces another; the old key works until the overlap ends. The new key is shown only once',
-    check: overlapOption,
+    check: (args) => args.overlapMs(),
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, args, output }) {
-      output.show(await rotateKey(db, clock, args.positional(0), overlapOption(args)))
+      output.show(await rotateKey(db, clock, args.positional(0), args.overlapMs()))
       output.say(keepItNow)
     },
   },

@@ -66,7 +66,7 @@ export const commands = onDatabase([
     verifyWith: 'history show ID --diff',
     async run({ db, clock, args, output }) {
       const id = args.positional(0)
-      const entries = await forgetTexts(db, clock, await requirePrompt(db.sql, id), id)
+      const entries = await forgetTexts(db, clock, await requirePrompt(db.sql, id))
       output.show({ id, entries })
     },
   },

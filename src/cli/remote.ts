@@ -32,6 +32,6 @@ export async function withSource(
   }
   const prompt = context.args.text('prompt')
   if (prompt !== null && !isPromptId(prompt)) throw new UsageError('--prompt must be an id (pmt_…) with --url')
-  const { openHttpSource } = await import('../impact/source_http.ts')
+  const { openHttpSource } = await import('../impact/source.ts')
   await work(context, openHttpSource(service))
 }

@@ -2,7 +2,7 @@ import { gitEnvironment } from '../config.ts'
 import { createGit } from '../git/program.ts'
 import { openRepository } from '../git/repository.ts'
 import { type SyncResult, syncRepository } from '../git/sync.ts'
-import type { SyncChange } from '../git/sync_options.ts'
+import type { SyncChange } from '../git/sync_entries.ts'
 import type { SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { oneLine } from '../lib/texts.ts'
@@ -31,7 +31,7 @@ export const commands: Command[] = [
     async run(context) {
       const service = openService(context, 'ci')
       if (service) {
-        const { openHttpTarget } = await import('../git/target_http.ts')
+        const { openHttpTarget } = await import('../git/target.ts')
         return sync(context, openHttpTarget(service))
       }
       await withDatabase(context, async (opened) => {

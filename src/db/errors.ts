@@ -1,4 +1,4 @@
-// What the driver's errors mean. This file does not load the driver itself.
+// What the driver's errors mean, and what they say of the database. This file does not load the driver itself.
 import type { UnavailableReason } from '../errors.ts'
 import { DeadlineError } from '../lib/deadline.ts'
 

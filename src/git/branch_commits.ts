@@ -1,4 +1,5 @@
 // Decides from the commit graph which commits landed on a branch, in which order and when, and which change prompts.
+import { firstIndex } from '../lib/bisect.ts'
 import { type HostKind, pullRequestUrl } from '../lib/repository_links.ts'
 import type { Commit } from './commits.ts'
 import { type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
@@ -102,14 +103,9 @@ function longestRise(commits: Commit[]): Commit[] {
   const ends: Commit[] = []
   const before = new Map<Commit, Commit | undefined>()
   for (const commit of commits) {
-    let [low, high] = [0, ends.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((ends[middle] as Commit).time <= commit.time) low = middle + 1
-      else high = middle
-    }
-    before.set(commit, ends[low - 1])
-    ends[low] = commit
+    const index = firstIndex(ends, (end) => end.time > commit.time)
+    before.set(commit, ends[index - 1])
+    ends[index] = commit
   }
   const found: Commit[] = []
   for (let commit = ends.at(-1); commit; commit = before.get(commit)) found.push(commit)

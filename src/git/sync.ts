@@ -1,7 +1,6 @@
 import { sanitizeBranch } from './entries.ts'
 import { planSync, type SyncedPrompt } from './plan.ts'
-import { recordEntries } from './sync_entries.ts'
-import { maxEntriesPerCall, type PromptIds, type SyncOptions } from './sync_options.ts'
+import { maxEntriesPerCall, type PromptIds, recordEntries, type SyncOptions } from './sync_entries.ts'
 import type { SyncTarget } from './target.ts'
 import { reportUnreachable } from './unreachable.ts'
 

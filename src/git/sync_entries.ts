@@ -1,11 +1,38 @@
 // Records the entries of a plan, in as few calls as their sizes allow.
 import type { Outcome } from '../history/record.ts'
+import type { HistoryEntry, NewHistoryEntry } from '../history/schema.ts'
 import { hashText } from '../history/texts.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'
-import type { Plan, SyncedPrompt } from './plan.ts'
-import { maxEntriesPerCall, type PromptIds, type SyncOptions } from './sync_options.ts'
+import type { Plan, PlanOptions, SkippedFile, SyncedPrompt } from './plan.ts'
+import type { Git } from './program.ts'
+import type { Repository } from './repository.ts'
 import type { SyncTarget } from './target.ts'
 import { readTexts } from './texts.ts'
+
+/** What a sync has done, or what a dry run would do. */
+export type SyncChange =
+  | ({ change: 'skipped'; prompt: null } & SkippedFile)
+  | { change: 'created'; prompt: string | null; path: string; name: string }
+  | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
+  | { change: 'missing'; prompt: string; path: string; problem: string }
+  | { change: 'no_text'; prompt: string | null; path: string; problem: string }
+  | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & NewHistoryEntry)
+  | ({ change: 'unreachable'; prompt: string; path: string; problem: string } & HistoryEntry)
+
+export type SyncOptions = PlanOptions & {
+  git: Git
+  repository: Repository
+  target: SyncTarget
+  isDryRun: boolean
+  /** Whether the texts of the files are stored, too. */
+  withTexts?: boolean
+  onChange(change: SyncChange): void
+}
+
+/** The public id of each prompt; null for one that a dry run does not create. */
+export type PromptIds = Map<SyncedPrompt, string | null>
+
+export const maxEntriesPerCall = 500
 
 type TextEntry = EntryOf<SyncedPrompt> & { text?: { hash: string; text: string } }
 

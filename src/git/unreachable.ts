@@ -1,6 +1,6 @@
 import type { HistoryEntry } from '../history/schema.ts'
 import type { Plan } from './plan.ts'
-import type { SyncOptions } from './sync_options.ts'
+import type { SyncOptions } from './sync_entries.ts'
 import type { SyncTarget } from './target.ts'
 
 /** How many histories are read concurrently. */

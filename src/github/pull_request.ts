@@ -11,8 +11,7 @@ import {
 } from '../git/entries.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
-import type { Account, PullRequestPayload } from './schema.ts'
-import { repositoryIdOf } from './sender.ts'
+import { type Account, type PullRequestPayload, repositoryIdOf } from './schema.ts'
 import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,

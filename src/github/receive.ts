@@ -16,9 +16,10 @@ import {
   pingResult,
   type Repository,
   RepositoryPayload,
+  repositoryIdOf,
+  repositoryNameOf,
   resultOf,
 } from './schema.ts'
-import { repositoryIdOf, repositoryNameOf } from './sender.ts'
 import {
   type DeliveryKey,
   insertDelivery,

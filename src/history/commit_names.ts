@@ -1,6 +1,8 @@
 // Commits are compared ignoring letter case. A hash may be shortened to seven characters, as git does; another name may not:
 // release-1 is not release-12, and 20260101 is not 20260101123000.
 
+import { firstIndex } from '../lib/bisect.ts'
+
 const shortest = 7
 const hash = /^[0-9a-f]{7,64}$/
 /** What may be shortened. Digits alone are a date or a number, unless they have the length of SHA-1 or SHA-256. */
@@ -30,22 +32,11 @@ export function createCommitFinder(commits: string[]): (name: string) => string 
   return (name) => {
     if (known.has(name)) return name
     // What a name begins sorts right behind it.
-    const next = lowerBound(hashes, name)
+    const next = firstIndex(hashes, (commit) => commit >= name)
     const near = [...beginsOf(name).filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
     const same = near.filter((commit) => isSameCommit(commit, name))
     return same.length === 1 ? (same[0] as string) : null
   }
-}
-
-/** The index of the first of these sorted strings that is not below `text`. */
-function lowerBound(sorted: string[], text: string): number {
-  let [low, high] = [0, sorted.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((sorted[middle] as string) < text) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 /** Those of these keys that are hashes and begin no longer one. */
@@ -67,40 +58,28 @@ export function spellingsOf(commit: string): Spellings {
   return { low: key, high: `${key}g`, start: key.slice(0, shortest) }
 }
 
-/** The spellings of commits among the entries of prompts. */
-export function createCommitNames(entries: { prompt_id: number; commit_sha: string }[]) {
+export type CommitOfPrompt = { prompt_id: number; commit_sha: string }
+
+/**
+ * Finds the whole hash of a short one among the entries of its prompt. A short hash that could be one of two commits is
+ * neither.
+ */
+export function createWholeFinder(entries: CommitOfPrompt[]): (commit: CommitOfPrompt) => string {
   const idOf = (promptId: number, key: string) => `${promptId} ${key}`
-  const hashes = new Map<string, string>()
-  const lengths = new Set<number>()
+  const spellings = new Map<string, string>()
   for (const { prompt_id, commit_sha } of entries) {
+    const id = idOf(prompt_id, commitKey(commit_sha))
+    if (!spellings.has(id)) spellings.set(id, commit_sha)
+  }
+  const finders = new Map(
+    [...Map.groupBy(entries, ({ prompt_id }) => prompt_id)].map(([promptId, ofPrompt]) => {
+      const whole = wholeHashes(ofPrompt.map(({ commit_sha }) => commitKey(commit_sha)))
+      return [promptId, createCommitFinder(whole)]
+    }),
+  )
+  return ({ prompt_id, commit_sha }) => {
     const key = commitKey(commit_sha)
-    if (!hash.test(key) || hashes.has(idOf(prompt_id, key))) continue
-    hashes.set(idOf(prompt_id, key), commit_sha)
-    lengths.add(key.length)
-  }
-  /** Null for a short hash that could be one of two commits. */
-  const wholeByShort = new Map<string, string | null>()
-  for (const [promptId, ofPrompt] of Map.groupBy(entries, ({ prompt_id }) => prompt_id)) {
-    for (const whole of wholeHashes(ofPrompt.map(({ commit_sha }) => commitKey(commit_sha)))) {
-      const commit = hashes.get(idOf(promptId, whole)) as string
-      for (const length of lengths) {
-        const short = whole.slice(0, length)
-        const id = idOf(promptId, short)
-        if (hashes.has(id) && isShortOf(short, whole)) wholeByShort.set(id, wholeByShort.has(id) ? null : commit)
-      }
-    }
-  }
-  /** The whole hash of a short one. A short hash that could be one of two commits is neither. */
-  const wholeOf = (promptId: number, commit: string): string =>
-    wholeByShort.get(idOf(promptId, commitKey(commit))) ?? commit
-  return {
-    wholeOf,
-    /** The keys by which a commit is known. */
-    keysOf(promptId: number, commit: string): string[] {
-      const whole = commitKey(wholeOf(promptId, commit))
-      const begins = [...lengths].map((length) => whole.slice(0, length))
-      const keys = begins.filter((begin) => commitKey(wholeOf(promptId, begin)) === whole)
-      return [...new Set([whole, ...keys])]
-    },
+    const whole = finders.get(prompt_id)?.(key) ?? key
+    return whole === key ? commit_sha : (spellings.get(idOf(prompt_id, whole)) as string)
   }
 }

@@ -4,7 +4,7 @@ import { notFound } from '../errors.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import { showTitledEntry } from './read.ts'
-import { findChangeBefore, selectEntryWithText } from './store_texts.ts'
+import { selectEntryWithText } from './store_texts.ts'
 
 /** Past this many removed and added lines the search for the shortest diff would keep other requests waiting. */
 const maxEditLength = 200
@@ -13,8 +13,8 @@ const maxEditLength = 200
 export async function readDiff(sql: Sql, prompt: OwnedPrompt, name: string, id: number, base: number | null) {
   const entry = await selectEntryWithText(sql, prompt, id)
   if (!entry) throw notFound()
-  const baseId = base ?? (await findChangeBefore(sql, prompt, id))
-  const before = baseId === undefined ? undefined : await selectEntryWithText(sql, prompt, baseId)
+  const baseId = base ?? entry.before_id
+  const before = baseId === null ? undefined : await selectEntryWithText(sql, prompt, baseId)
   if (base !== null && !before) {
     throw invalidQuery({ path: 'base', message: 'must be the id of a history entry of this prompt' })
   }

@@ -1,8 +1,12 @@
+import { type Actor, permitRequestOf, recordAudit } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import { notFound } from '../errors.ts'
 import { repeatStep } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { selectNewestEntries } from './store_known.ts'
-import { lockHistories, writeReconciliation } from './store_write.ts'
+import { showEntry } from './read.ts'
+import { selectEntry, selectNewestEntries } from './store_known.ts'
+import { insertRemoved, lockHistories, writeReconciliation } from './store_write.ts'
 import { eraseTexts } from './texts.ts'
 
 export { deleteHistory } from './store_write.ts'
@@ -22,4 +26,18 @@ export async function eraseHistory(db: Db, prompt: Prompt): Promise<void> {
       return deletes.length
     }),
   )
+}
+
+/** Removes an entry that is wrong. Sync and the webhook do not bring it back if they had reported it. */
+export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId: number, actor: Actor): Promise<void> {
+  await db.transaction(async (sql) => {
+    const { id, organisationId, publicId: subject } = prompt
+    const isThere = await lockHistories(sql, organisationId, [id], [subject])
+    const entry = isThere ? await selectEntry(sql, prompt, entryId) : undefined
+    if (!entry) throw notFound()
+    await writeReconciliation(sql, organisationId, { inserts: [], updates: [], deletes: [entry], mergedCommits: [] })
+    if (entry.in_git || entry.on_github) await insertRemoved(sql, organisationId, entry)
+    const details = { entry: showEntry(entry) }
+    await recordAudit(sql, clock, actor, { organisationId, action: 'history.removed', subject, details })
+  }, permitRequestOf(actor))
 }

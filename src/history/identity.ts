@@ -1,5 +1,5 @@
 // Decides when two entries are the same one; docs/interface.md states the rule.
-import { commitKey } from './commit_names.ts'
+import { type CommitOfPrompt, commitKey } from './commit_names.ts'
 import type { EntryRow } from './store.ts'
 
 /** An entry to be written, with the rest of its identity and who reported it. */
@@ -34,8 +34,6 @@ export type LiveEntry = Pick<EntryToRecord, 'prompt_id' | 'branch_name' | 'commi
 
 const liveActions = ['deployed', 'pr_merged']
 export const isLive = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
-
-export type CommitOfPrompt = Pick<EntryToRecord, 'prompt_id' | 'commit_sha'>
 
 export const commitId = ({ prompt_id, commit_sha }: CommitOfPrompt): string => `${prompt_id} ${commitKey(commit_sha)}`
 

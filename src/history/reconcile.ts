@@ -1,9 +1,7 @@
 // Decides how the entries of one source, a clone (git), GitHub's deliveries or a client, change what is known already. The
 // history is the same in whichever order they report, and however often; docs/interface.md and docs/git.md have the rules.
-import { commitKey, createCommitNames } from './commit_names.ts'
-import { LiveOrder, OrderedEntries } from './entry_order.ts'
+import { type CommitOfPrompt, commitKey, createWholeFinder } from './commit_names.ts'
 import {
-  type CommitOfPrompt,
   commitId,
   type EntryIdentity,
   type EntryToRecord,
@@ -13,7 +11,7 @@ import {
   type LiveEntry,
   type ReportedEntry,
 } from './identity.ts'
-import { KnownEntries, type KnownEntryChanges } from './known_entries.ts'
+import { KnownEntries, type KnownEntryChanges, LiveOrder, OrderedEntries } from './known_entries.ts'
 
 export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha: string; pr_number: number | null }
 
@@ -45,11 +43,8 @@ const newId = Number.MAX_SAFE_INTEGER / 2
  * prompts, so that nothing changes before the result is written.
  */
 export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: Context): Reconciliation {
-  const names = createCommitNames([...known, ...given])
-  const withWholeCommit = <T extends CommitOfPrompt>(entry: T): T => ({
-    ...entry,
-    commit_sha: names.wholeOf(entry.prompt_id, entry.commit_sha),
-  })
+  const findWhole = createWholeFinder([...known, ...given])
+  const withWholeCommit = <T extends CommitOfPrompt>(entry: T): T => ({ ...entry, commit_sha: findWhole(entry) })
   // New entries get higher ids than known ones, in their order.
   const reported = given.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
   const entries = new KnownEntries(known, withWholeCommit)

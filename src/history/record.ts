@@ -9,7 +9,7 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { announceChanges } from './announce.ts'
-import { beginsOf, commitKey, createCommitNames, spellingsOf } from './commit_names.ts'
+import { beginsOf, type CommitOfPrompt, commitKey, createWholeFinder, spellingsOf } from './commit_names.ts'
 import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
 import { type Context, type Outcome, reconcile } from './reconcile.ts'
@@ -197,13 +197,15 @@ export async function readKnown(
  */
 function findLiveAgain(reported: ReportedEntry[], known: KnownEntry[]) {
   const all = [...known, ...reported]
-  const names = createCommitNames(all)
-  const commitOf = ({ prompt_id, commit_sha }: KnownEntry | ReportedEntry) =>
-    commitId({ prompt_id, commit_sha: names.wholeOf(prompt_id, commit_sha) })
+  const findWhole = createWholeFinder(all)
+  const commitOf = (entry: CommitOfPrompt) => commitId({ ...entry, commit_sha: findWhole(entry) })
   const ofCommit = Map.groupBy(all, commitOf)
+  const keys = new Map(
+    [...ofCommit].map(([commit, own]) => [commit, [...new Set(own.map(({ commit_sha }) => commitKey(commit_sha)))]]),
+  )
   return reported
     .filter((entry) => isLive(entry) && Number(ofCommit.get(commitOf(entry))?.length) > 1)
-    .map((entry) => ({ ...entry, spellings: names.keysOf(entry.prompt_id, entry.commit_sha) }))
+    .map((entry) => ({ ...entry, spellings: keys.get(commitOf(entry)) as string[] }))
 }
 
 export const countChanges = (outcomes: Outcome[]): number =>

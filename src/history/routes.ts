@@ -2,19 +2,22 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { notFound } from '../errors.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
-import type { Caller } from '../http/caller.ts'
+import { type Caller, visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { queryTextOf } from '../http/paging.ts'
-import { parseId } from '../lib/params.ts'
+import { queryTextOf, searchOf } from '../http/paging.ts'
+import { requireId } from '../lib/params.ts'
 import type { PromptFinder } from '../prompts/find.ts'
+import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { HistoryReader } from './read.ts'
 import { recordEntry } from './record.ts'
 import {
+  alwaysInDiff,
+  EntryDiff,
   EntryPath,
   HistoryBatch,
   HistoryBatchResult,
@@ -24,9 +27,15 @@ import {
   RecordedEntry,
   RemovedEntry,
 } from './schema.ts'
-import { type HistoryQuery, historyParams, parseHistoryQuery } from './schema_params.ts'
+import { diffParams, type HistoryQuery, historyParams, parseHistoryQuery } from './schema_params.ts'
 
-type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find']; historyReader: HistoryReader }
+type Services = {
+  db: Db
+  clock: Clock
+  findPrompt: PromptFinder['find']
+  historyReader: HistoryReader
+  heavyReads: HeavyReads
+}
 type PromptParams = { prompt_id: string }
 type EntryParams = PromptParams & { entry_id: string }
 
@@ -73,6 +82,15 @@ const operations = describeOperations('History', {
     path: EntryPath,
     success: { status: 200, description: 'The entry is removed.', schema: RemovedEntry },
   },
+  getHistoryDiff: {
+    summary: 'Show what a change did to the text',
+    description:
+      'Returns the text of the prompt after a change and before it, and the difference. Texts are known if the organisation ' +
+      'stores them and a sync or a batch gave them.',
+    path: EntryPath,
+    query: diffParams,
+    success: { status: 200, description: 'The texts and their difference.', schema: EntryDiff },
+  },
   recordHistoryBatch: {
     summary: 'Record entries read from a repository',
     description:
@@ -89,7 +107,10 @@ const operations = describeOperations('History', {
   },
 })
 
-export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services, { authenticated }: RouteWrapper) =>
+export const historyRoutes = (
+  { db, clock, findPrompt, historyReader, heavyReads }: Services,
+  { authenticated }: RouteWrapper,
+) =>
   new Elysia({ name: 'history' })
     .get(
       path,
@@ -121,13 +142,27 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
       `${path}/:entry_id`,
       authenticated('history:delete', async (context, { prompt_id, entry_id }: EntryParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, prompt_id)
-        const id = parseId(entry_id)
-        if (id === undefined) throw notFound()
-        const { removeEntry } = await import('./remove.ts')
+        const id = requireId(entry_id)
+        const { removeEntry } = await import('./erase.ts')
         await removeEntry(db, clock, prompt, id, keyHolder(caller, context))
         return context.replyData({ id })
       }),
       { detail: operations.removeHistoryEntry },
+    )
+    .get(
+      `${path}/:entry_id/diff`,
+      authenticated('prompts:read', async (context, { prompt_id, entry_id }: EntryParams, caller) => {
+        const prompt = await findPrompt(caller.organisationId, prompt_id)
+        const id = requireId(entry_id)
+        const { base } = diffParams.parse(searchOf(context.request))
+        const { path: file } = await showPrompt(db, prompt)
+        const { readDiff } = await import('./diff.ts')
+        const read = () => readDiff(db.sql, prompt, file ?? prompt_id, id, base)
+        const { entry, base: before, ...texts } = await heavyReads(caller.organisationId, read)
+        const show = (row: object) => visibleTo(caller, 'history:read', row, alwaysInDiff)
+        return context.replyData({ entry: show(entry), base: before && show(before), ...texts })
+      }),
+      { detail: operations.getHistoryDiff },
     )
     .post(
       '/api/v1/history/batch',

@@ -51,7 +51,8 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
   return missing.map(({ hash }) => hash)
 }
 
-type EntryWithText = EntryRow & { text: string | null }
+/** An entry, its text, and the id of the change before it. */
+type EntryWithText = EntryRow & { text: string | null; before_id: number | null }
 
 export async function selectEntryWithText(
   sql: Sql,
@@ -61,26 +62,17 @@ export async function selectEntryWithText(
   const [row] = await sql<EntryWithText>`
     select
       h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at, h.title,
-      (select t.text from prompt_texts t where t.organisation_id = h.organisation_id and t.hash = h.text_hash) as text
+      (select t.text from prompt_texts t where t.organisation_id = h.organisation_id and t.hash = h.text_hash) as text,
+      (
+        select b.id
+        from history_changes b
+        where b.organisation_id = h.organisation_id and b.prompt_id = h.prompt_id and (b.created_at, b.id) < (h.created_at, h.id)
+        order by b.created_at desc, b.id desc
+        limit 1
+      ) as before_id
     from history_entries h
     where h.organisation_id = ${prompt.organisationId} and h.prompt_id = ${prompt.id} and h.id = ${id}`
   return row
-}
-
-/** Returns the id of the change before an entry. */
-export async function findChangeBefore(sql: Sql, prompt: OwnedPrompt, id: number): Promise<number | undefined> {
-  const [row] = await sql<{ id: number }>`
-    select before.id
-    from history_entries h
-    cross join lateral (
-      select b.id
-      from history_changes b
-      where b.organisation_id = h.organisation_id and b.prompt_id = h.prompt_id and (b.created_at, b.id) < (h.created_at, h.id)
-      order by b.created_at desc, b.id desc
-      limit 1
-    ) before
-    where h.organisation_id = ${prompt.organisationId} and h.prompt_id = ${prompt.id} and h.id = ${id}`
-  return row?.id
 }
 
 /** Removes the texts from up to `limit` entries: of a prompt, or of all of the organisation. Returns their number. */

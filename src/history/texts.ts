@@ -65,8 +65,8 @@ export async function eraseTexts(db: Db, organisationId: number, promptId: numbe
 }
 
 /** Erases the texts of a prompt. The audit entry is written first, because the command may be interrupted. */
-export async function forgetTexts(db: Db, clock: Clock, { id, organisationId }: Prompt, publicId: string) {
-  const event = { organisationId, action: 'prompt.texts_erased', subject: publicId } as const
+export async function forgetTexts(db: Db, clock: Clock, { id, organisationId, publicId: subject }: Prompt) {
+  const event = { organisationId, action: 'prompt.texts_erased', subject } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
   return eraseTexts(db, organisationId, id)
 }

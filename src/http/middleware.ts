@@ -34,7 +34,7 @@ type Context<Params> = {
 }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
-export type Handler<Params> = (context: RequestContext, params: Params) => Promise<Response>
+type Handler<Params> = (context: RequestContext, params: Params) => Promise<Response>
 type AuthenticatedHandler<Params> = (context: RequestContext, params: Params, caller: Caller) => Promise<Response>
 
 /** Wraps handlers into routes. The log and the metrics name a route by its template, unless a name is given. */

@@ -1,7 +1,5 @@
-import { designEffectOf } from './dispersion.ts'
-import { forecast, type Growth } from './forecast.ts'
-import { differenceOf, isRuledOut, observedDifference } from './interval.ts'
-import { addCounts, type Counts, divideCounts, type Estimate, totalOf } from './rate.ts'
+import { differenceOf, excessOfPair, excessOfSides, isRuledOut, observedDifference } from './interval.ts'
+import { addCounts, type Counts, divideCounts, type Estimate, scale, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 
 type Comparison = {
@@ -53,4 +51,126 @@ export function verdictFor(difference: Estimate | null, margin: number): Compari
   if (low >= -margin && high <= margin) return 'same'
   if (low > 0) return 'better'
   return high < 0 ? 'worse' : 'undecided'
+}
+
+/** Days with fewer signals tell too little. */
+const fewestSignals = 5
+const highestCorrelation = 0.8
+
+/**
+ * How many signals count as one, because those of a day, and of days in a row, are not independent. `windows` are the days
+ * of each change, in order.
+ */
+export function designEffectOf(windows: Counts[][]): number {
+  const residuals = windows.map(standardisedResiduals)
+  const days = residuals.flat().length
+  const freedom = days - residuals.filter((own) => own.length > 0).length
+  const chiSquared = sumOf(residuals.flat().map((one) => one * one))
+  if (freedom <= 0 || chiSquared <= freedom) return 1
+  const products = residuals.flatMap((own) => own.slice(1).map((one, index) => one * (own[index] as number)))
+  const biased = sumOf(products) / chiSquared
+  const correlation = Math.min(Math.max(biased + (1 + 3 * biased) / days, 0), highestCorrelation)
+  const effect = 1 + ((chiSquared / freedom - 1) * (1 + correlation)) / (1 - correlation)
+  // Rounded before use, so that the effect shown gives the interval shown.
+  return Math.round(effect * scale) / scale
+}
+
+/** How far the positive signals of each day are from the rate of all days, in standard deviations. */
+function standardisedResiduals(all: Counts[]): number[] {
+  const days = all.filter((day) => totalOf(day) >= fewestSignals)
+  const sum = addCounts(days)
+  const rate = sum.positive / totalOf(sum)
+  return days.map((day) => {
+    const total = totalOf(day)
+    const deviation = Math.sqrt(total * rate * (1 - rate))
+    return deviation === 0 ? 0 : (day.positive - total * rate) / deviation
+  })
+}
+
+const sumOf = (numbers: number[]): number => numbers.reduce((sum, number) => sum + number, 0)
+
+/** Which sides get more signals, and how many signals these sides have now. */
+type Growth = { of: 'head' | 'both'; signals: number }
+
+/** A forecast beyond a million signals would tell nothing. */
+const farthest = 2 ** 20
+
+/**
+ * The smallest number of further signals that decides, at the rates so far, rounded up to two digits. Null if no number up
+ * to a million does: a side that gets no more signals stays uncertain.
+ */
+function forecast(base: Counts, head: Counts, margin: number, { of, signals }: Growth): number | null {
+  const observed = observedDifference(base, head)
+  const grow = (more: number): [Counts, Counts] => {
+    const share = signals / (signals + more)
+    return [of === 'both' ? divideCounts(base, share) : base, divideCounts(head, share)]
+  }
+  /** How far each sequence is from ruling a difference out with more signals. */
+  const excessesAt = (difference: number): [Excess, Excess] => [
+    (more) => excessOfPair(...grow(more), difference),
+    (more) => excessOfSides(...grow(more), difference, difference < observed ? -1 : 1),
+  ]
+  const atZero = excessesAt(0)
+  const atMargins = Math.abs(observed) < margin ? [excessesAt(-margin), excessesAt(margin)] : []
+  const decides = (more: number) => {
+    const isRuledOut = (excesses: Excess[]) => excesses.some((excess) => excess(more) >= 0)
+    return isRuledOut(atZero) || (atMargins.length > 0 && atMargins.every(isRuledOut))
+  }
+  // It is decided from where one of the sequences begins to rule one of the differences out.
+  const candidates = [atZero, ...atMargins].flatMap(([ofPair, ofSides]) => [findFirst(ofPair), findOnly(ofSides)])
+  const enough = candidates
+    .filter((more) => more !== null && decides(more))
+    .toSorted((a, b) => Number(a) - Number(b))[0]
+  if (!enough) return null
+  const unit = 10 ** Math.max(Math.floor(Math.log10(enough)) - 1, 0)
+  const rounded = Math.ceil(enough / unit) * unit
+  // The first sequence may rule a difference out only for a while.
+  return decides(rounded) ? rounded : enough
+}
+
+type Excess = (more: number) => number
+
+/** For the second sequence, whose excess only grows. */
+const findOnly = (excess: Excess): number | null => (excess(farthest) < 0 ? null : bisect(excess, 0, farthest))
+
+/**
+ * For the first sequence, whose excess may fall, then rise, then fall again as one side outgrows the other. So its peak may
+ * lie between two powers of two. Around a peak the excess is concave in the logarithm of the number.
+ */
+function findFirst(excess: Excess): number | null {
+  let [before, last] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  for (let more = 1; more <= farthest; more *= 2) {
+    const now = excess(more)
+    if (now >= 0) return bisect(excess, more / 2, more)
+    const isPeak = before < last && now <= last
+    if (isPeak && last + Math.max(last - before, last - now) >= 0) {
+      const peak = findPeak(excess, more / 4, more)
+      if (excess(peak) >= 0) return bisect(excess, more / 4, peak)
+    }
+    before = last
+    last = now
+  }
+  return null
+}
+
+/** The smallest number above `tooFew`, at most `enough`, at which the excess reaches 0. */
+function bisect(excess: Excess, tooFew: number, enough: number): number {
+  let [low, high] = [Math.floor(tooFew), enough]
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2)
+    if (excess(middle) >= 0) high = middle
+    else low = middle
+  }
+  return high
+}
+
+/** Ternary search. */
+function findPeak(excess: Excess, from: number, to: number): number {
+  let [low, high] = [Math.floor(from), to]
+  while (high - low > 2) {
+    const third = Math.floor((high - low) / 3)
+    if (excess(low + third) < excess(high - third)) low += third
+    else high -= third
+  }
+  return Math.floor((low + high) / 2)
 }

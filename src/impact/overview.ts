@@ -12,7 +12,7 @@ import { readImpacts } from './read.ts'
 import type { Impact, RecentSignals } from './schema.ts'
 import type { OverviewQuery } from './schema_params.ts'
 import type { PromptOrders } from './sort.ts'
-import { selectLiveChanges } from './store.ts'
+import { selectNewestChanges } from './store.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 
@@ -54,7 +54,7 @@ export async function readOverview(
 
 async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], days: Date[], margin: number) {
   const [live, recent] = await Promise.all([
-    selectLiveChanges(sql, organisationId, promptIds),
+    selectNewestChanges(sql, organisationId, promptIds),
     selectSpanCounts(sql, organisationId, promptIds, days),
   ])
   const liveOf = new Map(live.map((change) => [change.prompt_id, [change.id]]))

@@ -2,29 +2,31 @@ import type { Db, Sql } from '../db/client.ts'
 import { canBeginHash } from '../history/commit_names.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
-import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { attribute, boundsOf, type ChangeCounts, daysOf } from './attribute.ts'
-import { splitBounds } from './bounds.ts'
+import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './attribute.ts'
 import { canBeDecided, compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
-import { type Change, selectChangeCommits, selectChanges, selectRecentChanges } from './store.ts'
-import { selectSignalCounts } from './store_counts.ts'
+import { type Change, selectChangeCommits, selectChanges, selectNewestChanges, selectSignalCounts } from './store.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
-export async function readImpact(db: Db, rollup: SignalRollup, prompt: Prompt, query: ImpactQuery) {
+export async function readSnapshot<T>(
+  db: Db,
+  rollup: SignalRollup,
+  prompt: OwnedPrompt,
+  read: (sql: Sql) => Promise<T>,
+) {
   await rollup.catchUp(prompt)
-  const { pair, margin } = query
-  const read = (sql: Sql) => (pair ? readPair(sql, prompt, pair, margin) : readPage(sql, prompt, query))
   return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
 }
 
-async function readPage(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
+export async function readImpact(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
+  if (query.pair) return readPair(sql, prompt, query.pair, query.margin)
   const { totalCount, entries } = await readEntries(sql, prompt, query, true)
   const ids = entries.map(({ id }) => id)
   return { totalCount, data: await readImpacts(sql, prompt, ids, query.margin) }
@@ -49,7 +51,7 @@ export async function readDecidedImpacts(
   since: Date,
   limit: number,
 ): Promise<{ promptId: number; impact: DecidedImpact }[]> {
-  const recent = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
+  const recent = await selectNewestChanges(sql, organisationId, promptIds, { since, limit })
   const watched = new Set(recent.map(({ id }) => id))
   const { changes, commits } = await readChanges(sql, organisationId, promptIds, [...watched])
   const compared = changes.filter(({ id, before_id }) => watched.has(id) && before_id !== null)

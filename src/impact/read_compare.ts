@@ -1,30 +1,23 @@
-import type { Db, Sql } from '../db/client.ts'
+import type { Sql } from '../db/client.ts'
+import { createCommitFinder, isSameCommit, wholeHashes } from '../history/commit_names.ts'
 import { showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { latestInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { SignalRollup } from '../stats/rollup.ts'
-import type { DayPair } from './block.ts'
-import { splitBounds } from './bounds.ts'
-import { addCounts } from './rate.ts'
-import { type ResolvedCommit, resolveCommit } from './resolve_commit.ts'
+import { splitBounds } from './attribute.ts'
+import { addCounts, totalOf } from './rate.ts'
 import type { SideBySide } from './schema_compare.ts'
 import { type CompareQuery, shortestHash } from './schema_params.ts'
-import { compareSides } from './side_by_side.ts'
-import { selectCommitDays, selectEntryOfCommit, selectKnownCommits } from './store_compare.ts'
+import { compareSides, type DayPair } from './side_by_side.ts'
+import { selectSignalCounts } from './store.ts'
+import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_compare.ts'
 
 /** More commits with the same beginning are ambiguous anyway. */
 const maxKnownCommits = 100
 const earliestInstant = new Date('0001-01-01T00:00:00Z')
 
 /** Compares two versions of a prompt that ran at the same time, by the commits that signals name. */
-export async function readCompare(db: Db, rollup: SignalRollup, prompt: Prompt, query: CompareQuery) {
-  await rollup.catchUp(prompt)
-  const read = (sql: Sql) => readSides(sql, prompt, query)
-  return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
-}
-
-async function readSides(sql: Sql, prompt: Prompt, query: CompareQuery): Promise<SideBySide> {
+export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery): Promise<SideBySide> {
   const begins = [query.base, query.head].map((commit) => commit.slice(0, shortestHash))
   const known = await selectKnownCommits(sql, prompt, [...new Set(begins)], maxKnownCommits)
   const resolve = (path: 'base' | 'head'): ResolvedCommit => {
@@ -35,14 +28,16 @@ async function readSides(sql: Sql, prompt: Prompt, query: CompareQuery): Promise
   const [base, head] = [resolve('base'), resolve('head')]
   if (base.commit === head.commit) throw invalidQuery({ path: 'head', message: 'must be another commit than base' })
   const bounds = splitBounds([query.since ?? earliestInstant, query.until ?? new Date(latestInstant)])
+  const commits = [...base.texts, ...head.texts]
   const [counts, ...changes] = await Promise.all([
-    selectCommitDays(sql, prompt, [...base.texts, ...head.texts], bounds),
+    selectSignalCounts(sql, prompt.organisationId, [{ id: prompt.id, ...bounds, commits, short: [], shown: [] }]),
     ...[base, head].map(({ texts }) => selectEntryOfCommit(sql, prompt, texts)),
   ])
   const countsOf = (own: typeof counts, { texts }: ResolvedCommit) =>
-    addCounts(own.filter(({ text }) => texts.includes(text)))
+    addCounts(own.filter(({ text }) => text !== null && texts.includes(text)))
   const days: DayPair[] = [...Map.groupBy(counts, ({ day }) => day)]
     .map(([date, own]) => ({ date, base: countsOf(own, base), head: countsOf(own, head) }))
+    .filter((day) => totalOf(day.base) + totalOf(day.head) > 0)
     .toSorted((a, b) => (a.date < b.date ? -1 : 1))
   const [ofBase, ofHead] = changes.map((change) => (change ? showTitledEntry(change) : null))
   const { base: baseSide, head: headSide, ...compared } = compareSides(days, query.margin)
@@ -51,4 +46,24 @@ async function readSides(sql: Sql, prompt: Prompt, query: CompareQuery): Promise
     head: { commit: head.commit, change: ofHead ?? null, ...headSide },
     ...compared,
   }
+}
+
+/** A commit, and every string that signals may have for it. */
+type ResolvedCommit = { commit: string; texts: string[] }
+
+/**
+ * Finds the commit that a string names among those of a prompt's history and signals, all in lower case. A short hash names
+ * the whole one that it begins. One that begins two is ambiguous (null), unless an entry has exactly this commit. Any other
+ * string is itself.
+ */
+export function resolveCommit(given: string, known: KnownCommit[]): ResolvedCommit | null {
+  const texts = [...new Set(known.map(({ text }) => text))]
+  const whole = wholeHashes([given, ...texts])
+  const find = createCommitFinder(whole)
+  const named = find(given)
+  const isAmbiguous = named === null && whole.some((text) => isSameCommit(text, given))
+  if (isAmbiguous && !known.some(({ text, is_entry }) => is_entry && text === given)) return null
+  const commit = named ?? given
+  // A short hash counts if it begins no other commit.
+  return { commit, texts: [...new Set([commit, ...texts.filter((text) => find(text) === commit)])] }
 }

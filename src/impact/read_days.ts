@@ -1,46 +1,90 @@
-import type { Db, Sql } from '../db/client.ts'
+import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { showTitledEntry } from '../history/read.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { SignalRollup } from '../stats/rollup.ts'
-import { type ChangeCounts, daysOf } from './attribute.ts'
-import { differenceByDay, findJumps } from './days.ts'
+import { type ChangeCounts, type DayCounts, daysOf } from './attribute.ts'
+import { effectiveCounts, verdictFor } from './compare.ts'
+import { differenceOf } from './interval.ts'
 import { totalOf } from './rate.ts'
 import { readCounts } from './read.ts'
 import type { ChangeDays } from './schema_days.ts'
 
 /** How a change compares with the one before it, day by day since it went live, as the data is today. */
-export async function readChangeDays(
-  db: Db,
-  rollup: SignalRollup,
-  prompt: Prompt,
-  entryId: number,
-  margin: number,
-): Promise<ChangeDays> {
-  await rollup.catchUp(prompt)
-  const read = async (sql: Sql) => {
-    const { changes, counts } = await readCounts(sql, prompt, [entryId])
-    const change = changes.find(({ id }) => id === entryId)
-    if (!change) throw notFound()
-    const before = changes.find(({ id }) => id === change.before_id)
-    const own = counts.get(entryId) as ChangeCounts
-    const earlier = before && (counts.get(before.id) as ChangeCounts)
-    const [ofBefore, ofOwn] = [earlier ? daysOf(earlier) : [], daysOf(own)]
-    return {
-      change: showTitledEntry(change),
-      before: before ? showTitledEntry(before) : null,
-      days: differenceByDay(ofBefore, ofOwn, margin),
-      health: {
-        before: earlier ? describeHealth(earlier, ofBefore.length) : null,
-        change: describeHealth(own, ofOwn.length),
-        jumps: findJumps([...ofBefore, ...ofOwn]),
-      },
-    }
+export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
+  const { changes, counts } = await readCounts(sql, prompt, [entryId])
+  const change = changes.find(({ id }) => id === entryId)
+  if (!change) throw notFound()
+  const before = changes.find(({ id }) => id === change.before_id)
+  const own = counts.get(entryId) as ChangeCounts
+  const earlier = before && (counts.get(before.id) as ChangeCounts)
+  const [ofBefore, ofOwn] = [earlier ? daysOf(earlier) : [], daysOf(own)]
+  return {
+    change: showTitledEntry(change),
+    before: before ? showTitledEntry(before) : null,
+    days: differenceByDay(ofBefore, ofOwn, margin),
+    health: {
+      before: earlier ? describeHealth(earlier, ofBefore.length) : null,
+      change: describeHealth(own, ofOwn.length),
+      jumps: findJumps([...ofBefore, ...ofOwn]),
+    },
   }
-  return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
 }
 
 function describeHealth(counts: ChangeCounts, days: number) {
   const signals = totalOf(counts)
   return { days, signals, named: signals === 0 ? null : Math.round((counts.by_commit / signals) * 1e4) / 1e4 }
+}
+
+/** More days are left out, oldest first. */
+const maxShownDays = 366
+const dayMs = 86_400_000
+
+/** How the difference of a change moved: after each of its days, by its signals up to then and all those before it. */
+function differenceByDay(before: DayCounts[], after: DayCounts[], margin: number) {
+  const first = Math.max(after.length - maxShownDays, 0)
+  return after.slice(first).map(({ date, positive, negative }, index) => {
+    const { designEffect, base, head } = effectiveCounts(before, after.slice(0, first + index + 1))
+    const difference = differenceOf(base, head)
+    return {
+      date,
+      positive,
+      negative,
+      difference,
+      verdict: before.length === 0 ? null : verdictFor(difference, margin),
+      design_effect: difference && designEffect,
+    }
+  })
+}
+
+const [daysBefore, jumpFactor, fewestSignals] = [7, 3, 20]
+
+/**
+ * The first days with three times as many signals as usual, or a third of them: as in the median of the 7 days before. The
+ * last day may not be over, so it can only have too many.
+ */
+export function findJumps(days: DayCounts[]) {
+  const volumes = fillDays(days)
+  const jumps = volumes.map(({ date, signals }, index) => {
+    const earlier = volumes.slice(Math.max(index - daysBefore, 0), index).map((day) => day.signals)
+    const usual = earlier.toSorted((a, b) => a - b)[Math.floor(daysBefore / 2)] ?? 0
+    if (earlier.length < daysBefore || Math.max(signals, usual) < fewestSignals) return null
+    const isLow = signals * jumpFactor <= usual && index < volumes.length - 1
+    return isLow || signals >= usual * jumpFactor ? { date, signals, usual } : null
+  })
+  // A new level is one jump, although it takes some days to become usual.
+  return jumps.flatMap((jump, index) => (jump && !jumps[index - 1] ? [jump] : []))
+}
+
+/** The signals of every day from the first to the last, also of those without any. */
+function fillDays(days: DayCounts[]): { date: string; signals: number }[] {
+  const signals = new Map<string, number>()
+  for (const day of days) signals.set(day.date, (signals.get(day.date) ?? 0) + totalOf(day))
+  const times = [...signals.keys()].map((date) => Date.parse(date))
+  const [first, last] = [Math.min(...times), Math.max(...times)]
+  if (times.length === 0) return []
+  const start = Math.max(first, last - maxShownDays * dayMs)
+  return Array.from({ length: (last - start) / dayMs + 1 }, (_, index) => {
+    const date = new Date(start + index * dayMs).toISOString().slice(0, 10)
+    return { date, signals: signals.get(date) ?? 0 }
+  })
 }

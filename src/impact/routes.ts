@@ -1,25 +1,25 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
-import { notFound } from '../errors.ts'
+import { EntryPath } from '../history/schema.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
-import { parseId } from '../lib/params.ts'
-import type { PromptFinder } from '../prompts/find.ts'
+import { requireId } from '../lib/params.ts'
+import type { OwnedPrompt, PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { readOverview } from './overview.ts'
-import { readImpact } from './read.ts'
+import { readImpact, readSnapshot } from './read.ts'
 import { readCompare } from './read_compare.ts'
 import { readChangeDays } from './read_days.ts'
 import { ImpactPage, maxSortedPrompts, PromptImpactList } from './schema.ts'
 import { SideBySideAnswer } from './schema_compare.ts'
-import { ChangeDaysAnswer, EntryPath } from './schema_days.ts'
+import { ChangeDaysAnswer } from './schema_days.ts'
 import { compareParams, daysParams, type ImpactQuery, impactParams, overviewParams } from './schema_params.ts'
 import { createPromptOrders } from './sort.ts'
 
@@ -77,14 +77,18 @@ const operations = describeOperations('Impact', {
 export function impactRoutes(services: Services, { authenticated }: RouteWrapper) {
   const { db, rollup, heavyReads, findPrompt, baseUrl } = services
   const orders = createPromptOrders(services)
+  const read = <T>(prompt: OwnedPrompt, work: (sql: Sql) => Promise<T>) =>
+    heavyReads(prompt.organisationId, () => readSnapshot(db, rollup, prompt, work))
   return new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',
       authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
         const query = impactParams.parse(searchOf(context.request))
-        const read = () => readImpact(db, rollup, prompt, query)
-        const [shown, page] = await Promise.all([showPrompt(db, prompt), heavyReads(organisationId, read)])
+        const [shown, page] = await Promise.all([
+          showPrompt(db, prompt),
+          read(prompt, (sql) => readImpact(sql, prompt, query)),
+        ])
         const { totalCount, data } = page
         const path = `${baseUrl}/api/v1/prompts/${id}/impact`
         const link = linkPages(query, totalCount, (page) => `${path}?${writeQuery(query, page)}`)
@@ -99,10 +103,8 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
         async (context, { prompt_id: id, entry_id }: PromptParams & { entry_id: string }, { organisationId }) => {
           const prompt = await findPrompt(organisationId, id)
           const { margin } = daysParams.parse(searchOf(context.request))
-          const entryId = parseId(entry_id)
-          if (entryId === undefined) throw notFound()
-          const data = await heavyReads(organisationId, () => readChangeDays(db, rollup, prompt, entryId, margin))
-          return context.replyData(data)
+          const entryId = requireId(entry_id)
+          return context.replyData(await read(prompt, (sql) => readChangeDays(sql, prompt, entryId, margin)))
         },
       ),
       { detail: operations.getChangeDays },
@@ -112,8 +114,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
       authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
         const query = compareParams.parse(searchOf(context.request))
-        const data = await heavyReads(organisationId, () => readCompare(db, rollup, prompt, query))
-        return context.replyData(data)
+        return context.replyData(await read(prompt, (sql) => readCompare(sql, prompt, query)))
       }),
       { detail: operations.comparePrompt },
     )
@@ -130,8 +131,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
 
 /** The same query for another page. */
 function writeQuery({ limit, margin, pair, ...filters }: ImpactQuery, page: number): URLSearchParams {
-  const given = { page: String(page), limit: String(limit), margin: String(margin), ...writeEntryFilters(filters) }
-  const query = new URLSearchParams(given)
-  for (const [name, id] of Object.entries(pair ?? {})) query.set(name, String(id))
-  return query
+  const ids = pair && { base: String(pair.base), head: String(pair.head) }
+  const given = { page: String(page), limit: String(limit), margin: String(margin) }
+  return new URLSearchParams({ ...given, ...writeEntryFilters(filters), ...ids })
 }

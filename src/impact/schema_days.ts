@@ -1,18 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
 import { envelopeOf, nullable } from '../lib/typebox.ts'
-import { PromptPath } from '../prompts/schema.ts'
 import { count, date, estimate, verdict } from './schema.ts'
-
-export const EntryPath = Type.Object({
-  ...PromptPath.properties,
-  entry_id: Type.Integer({
-    format: 'int64',
-    minimum: 1,
-    description: 'Id of a history entry that went live',
-    examples: [42],
-  }),
-})
 
 const day = Type.Object(
   {

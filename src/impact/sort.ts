@@ -12,7 +12,7 @@ import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts } from './schema.ts'
 import type { Sort } from './schema_params.ts'
-import { selectLiveChanges } from './store.ts'
+import { selectNewestChanges } from './store.ts'
 
 /** The signals from one midnight, UTC, to another count. */
 type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
@@ -115,7 +115,7 @@ async function readValues(
   if (sort === 'name') return prompts.map(({ name }) => name)
   const ids = prompts.map(({ id }) => id)
   if (sort === 'last_change') {
-    const changes = await selectLiveChanges(sql, organisationId, ids)
+    const changes = await selectNewestChanges(sql, organisationId, ids)
     const times = new Map(changes.map(({ prompt_id, created_at }) => [prompt_id, created_at.getTime()]))
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }

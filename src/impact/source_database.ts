@@ -1,12 +1,12 @@
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { createHeavyReads } from '../db/heavy_reads.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import { readOverview } from './overview.ts'
-import { readImpact } from './read.ts'
+import { readImpact, readSnapshot } from './read.ts'
 import { readCompare } from './read_compare.ts'
 import { compareParams, impactParams, overviewParams } from './schema_params.ts'
 import { createPromptOrders } from './sort.ts'
@@ -18,21 +18,18 @@ export function openDatabaseSource(db: Db, clock: Clock, org: string | null): Im
   return {
     async readImpact(id, query) {
       const prompt = await requirePrompt(db.sql, id)
-      const page = await readImpact(db, rollup, prompt, impactParams.parse(query))
-      return { prompt: await showPrompt(db, prompt), ...page }
+      const read = (sql: Sql) => readImpact(sql, prompt, impactParams.parse(query))
+      return { prompt: await showPrompt(db, prompt), ...(await readSnapshot(db, rollup, prompt, read)) }
     },
-    readCompare: async (id, query) =>
-      readCompare(db, rollup, await requirePrompt(db.sql, id), compareParams.parse(query)),
+    async readCompare(id, query) {
+      const prompt = await requirePrompt(db.sql, id)
+      return readSnapshot(db, rollup, prompt, (sql) => readCompare(sql, prompt, compareParams.parse(query)))
+    },
     async listPrompts(query) {
       const { id: organisationId } = await requireOrganisation(db, org ?? '')
       const services = { db, clock, rollup, heavyReads: createHeavyReads() }
       const orders = createPromptOrders(services)
-      const { data, nextCursor } = await readOverview(
-        { ...services, orders },
-        organisationId,
-        overviewParams.parse(query),
-      )
-      return { data, nextCursor }
+      return readOverview({ ...services, orders }, organisationId, overviewParams.parse(query))
     },
   }
 }

@@ -1,51 +1,28 @@
 import type { Sql } from '../db/client.ts'
 import type { showTitledEntry } from '../history/read.ts'
-import type { ChangeWindow } from './attribute.ts'
+import type { ChangeWindow, SignalCount, SplitBounds } from './attribute.ts'
 
 /** A history entry that went live, and its window. */
 export type Change = Parameters<typeof showTitledEntry>[0] & ChangeWindow & { prompt_id: number }
 
-/** The live change of each of these prompts. */
-export const selectLiveChanges = (sql: Sql, organisationId: number, promptIds: number[]) =>
+/** The live change of each of these prompts, and those of its newest `limit` ones that went live from `since` on. */
+export const selectNewestChanges = (
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  { since, limit }: { since: Date | null; limit: number } = { since: null, limit: 1 },
+) =>
   sql<{ prompt_id: number; id: number; created_at: Date }>`
     select p.id as prompt_id, h.id, h.created_at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     cross join lateral (
-      select h.id, h.created_at
+      select h.id, h.created_at, row_number() over (order by h.created_at desc, h.id desc) as place
       from history_changes h
       where h.organisation_id = ${organisationId} and h.prompt_id = p.id
       order by h.created_at desc, h.id desc
-      limit 1
-    ) h`
-
-/** The live change of each of these prompts, and the newest ones that went live from `since` on, at most `limit` of each. */
-export const selectRecentChanges = (
-  sql: Sql,
-  organisationId: number,
-  promptIds: number[],
-  since: Date,
-  limit: number,
-) =>
-  sql<{ promptId: number; id: number }>`
-    select p.id as "promptId", h.id
-    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral (
-      (
-        select h.id
-        from history_changes h
-        where h.organisation_id = ${organisationId} and h.prompt_id = p.id
-        order by h.created_at desc, h.id desc
-        limit 1
-      )
-      union
-      (
-        select h.id
-        from history_changes h
-        where h.organisation_id = ${organisationId} and h.prompt_id = p.id and h.created_at >= ${since}
-        order by h.created_at desc, h.id desc
-        limit ${limit}
-      )
-    ) h`
+      limit ${limit}
+    ) h
+    where h.place = 1 or h.created_at >= ${since}`
 
 /** Those of these entries that are changes, of any prompt of the organisation, and the changes before them. */
 export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): Promise<Change[]> =>
@@ -103,3 +80,125 @@ export const selectChangeCommits = (sql: Sql, organisationId: number, promptIds:
     from history_changes
     where organisation_id = ${organisationId} and prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
     group by prompt_id`
+
+/** How many longer hashes in signals count for the short one of a change: clients may make up any number. */
+const maxLongerHashes = 100
+
+/**
+ * A prompt whose signals are counted. `commits` are those of all its changes, in lower case: signals may name each of them, or
+ * a hash that begins it. `short` are those that may themselves begin a hash in a signal. `shown` are those whose signals count
+ * whatever their time.
+ */
+type CountedPrompt = SplitBounds & { id: number; commits: string[]; short: string[]; shown: string[] }
+
+/**
+ * Counts the signals of each prompt by the span between two bounds and by day, UTC: all of them (`text` is null), and those
+ * that have each string for a commit. Of these it reads only strings that can name a change, because clients may make up any
+ * number of others. They are prefixes of its commit, so they sort between its first 7 characters and itself; or, if its commit
+ * is a short hash, longer ones. A day that has a bound in it is read by quarters of an hour, and a quarter that has one from
+ * the signals. One statement counts for many prompts, because Postgres takes longer to start it than to count for one.
+ */
+export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: CountedPrompt[]) =>
+  sql<SignalCount & { promptId: number }>`
+    select p.id as "promptId", c.*
+    from json_to_recordset(${JSON.stringify(prompts)}::text::json) p (
+      id bigint, bounds timestamptz[], days timestamptz[], quarters timestamptz[], commits text[], short text[], shown text[]
+    )
+    cross join lateral (
+      with given as materialized (
+        select
+          p.bounds, p.days as split_days, p.quarters as split_quarters,
+          (select coalesce(max(last_rolled_up_id), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = p.id) as watermark
+      ), known as materialized (
+        select unnest(p.commits) as commit
+      ), named_days as materialized (
+        select c.commit_sha as text, c.start, c.positive, c.negative
+        from known k
+        join signal_commit_counts c
+          on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440 and c.commit_sha between left(k.commit, 7) and k.commit
+          and starts_with(k.commit, c.commit_sha)
+        union
+        select c.commit_sha, c.start, c.positive, c.negative
+        from unnest(p.short) short (commit)
+        cross join lateral (
+          select distinct l.commit_sha
+          from signal_commit_counts l
+          where l.organisation_id = ${organisationId} and l.prompt_id = p.id and l.minutes = 1440
+            and l.commit_sha > short.commit and l.commit_sha < short.commit || 'g'
+          order by l.commit_sha
+          limit ${maxLongerHashes}
+        ) longer
+        join signal_commit_counts c
+          on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440 and c.commit_sha = longer.commit_sha
+      ), rest as materialized (
+        -- Normalises the commit once per group, because for each signal it would take longer than finding the signal.
+        select commit_of_signal(jsonb_build_object('commit_sha', s.commit)) as text, s.number, s.day, s.positive, s.negative
+        from (
+          select
+            s.metadata -> 'commit_sha' as commit, width_bucket(s.created_at, g.bounds) as number,
+            floor_minutes(s.created_at, 1440) as day, count(*) filter (where s.value = 'positive') as positive,
+            count(*) filter (where s.value = 'negative') as negative
+          from given g
+          cross join lateral (
+            select edge.*
+            from unnest(g.split_quarters) quarter (start)
+            cross join lateral (
+              select s.metadata, s.created_at, s.value
+              from signals s
+              where s.organisation_id = ${organisationId} and s.prompt_id = p.id and s.id <= g.watermark
+                and s.created_at >= quarter.start and s.created_at < quarter.start + interval '15 minutes'
+              -- Makes Postgres search each quarter, rather than read all signals.
+              offset 0
+            ) edge
+            union all
+            select s.metadata, s.created_at, s.value
+            from signals s
+            where s.organisation_id = ${organisationId} and s.prompt_id = p.id and s.id between g.watermark + 1 and 9223372036854775807
+          ) s
+          group by 1, 2, 3
+        ) s
+      ), counts as (
+        select null as text, width_bucket(d.start, g.bounds) as number, d.start as day, d.positive, d.negative
+        from given g
+        join signal_counts d
+          on d.organisation_id = ${organisationId} and d.prompt_id = p.id and d.minutes = 1440 and d.start >= g.bounds[1] and d.start <> all(g.split_days)
+        union all
+        select null, q.number, one.day, q.positive, q.negative
+        from given g
+        cross join lateral unnest(g.split_days) one (day)
+        cross join lateral (
+          select width_bucket(q.start, g.bounds) as number, sum(q.positive) as positive, sum(q.negative) as negative
+          from signal_counts q
+          where q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15 and q.start >= one.day
+            and q.start < one.day + interval '24 hours' and q.start <> all(g.split_quarters)
+          group by 1
+        ) q
+        union all
+        select null, r.number, r.day, r.positive, r.negative from rest r
+        union all
+        select d.text, width_bucket(d.start, g.bounds), d.start, d.positive, d.negative
+        from given g
+        join named_days d on d.start <> all(g.split_days)
+        union all
+        select d.text, q.number, d.start, q.positive, q.negative
+        from given g
+        join named_days d on d.start = any(g.split_days)
+        cross join lateral (
+          select width_bucket(q.start, g.bounds) as number, sum(q.positive) as positive, sum(q.negative) as negative
+          from signal_commit_counts q
+          where q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15 and q.commit_sha = d.text
+            and q.start >= d.start and q.start < d.start + interval '24 hours' and q.start <> all(g.split_quarters)
+          group by 1
+        ) q
+        union all
+        select r.text, r.number, r.day, r.positive, r.negative
+        from rest r
+        where left(r.text, 7) in (select left(commit, 7) from known)
+      )
+      select
+        text, number, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as day, sum(positive)::bigint as positive,
+        sum(negative)::bigint as negative
+      from counts
+      where number between 1 and cardinality(p.bounds) - 1 or left(text, 7) in (select left(unnest(p.shown), 7))
+      group by text, number, day
+    ) c`

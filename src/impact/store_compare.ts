@@ -1,8 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { showTitledEntry } from '../history/read.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { SplitBounds } from './bounds.ts'
-import type { Counts } from './rate.ts'
 
 /** A commit in lower case as a history entry or a signal has it. */
 export type KnownCommit = { text: string; is_entry: boolean }
@@ -62,60 +60,3 @@ export async function selectEntryOfCommit(
     limit 1`
   return entry
 }
-
-/** Counts the signals of a prompt between two bounds that name one of these commits, by commit and by day, UTC. */
-export const selectCommitDays = (
-  sql: Sql,
-  { id, organisationId }: OwnedPrompt,
-  commits: string[],
-  split: SplitBounds,
-) =>
-  sql<Counts & { text: string; day: string }>`
-    with given as materialized (
-      select
-        ${commits}::text[] as commits,
-        ${split.bounds}::text[]::timestamptz[] as bounds,
-        ${split.days}::text[]::timestamptz[] as split_days,
-        ${split.quarters}::text[]::timestamptz[] as split_quarters,
-        (select coalesce(max(last_rolled_up_id), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = ${id}) as watermark
-    ), counts as (
-      select c.commit_sha as text, c.start as at, c.positive, c.negative
-      from given g
-      cross join lateral unnest(g.commits) one (text)
-      join signal_commit_counts c
-        on c.organisation_id = ${organisationId} and c.prompt_id = ${id} and c.minutes = 1440 and c.commit_sha = one.text and c.start <> all(g.split_days)
-      union all
-      select c.commit_sha, c.start, c.positive, c.negative
-      from given g
-      cross join lateral unnest(g.commits) one (text)
-      cross join lateral unnest(g.split_days) split (day)
-      join signal_commit_counts c
-        on c.organisation_id = ${organisationId} and c.prompt_id = ${id} and c.minutes = 15 and c.commit_sha = one.text
-        and c.start >= split.day and c.start < split.day + interval '24 hours' and c.start <> all(g.split_quarters)
-      union all
-      select edge.text, edge.at, edge.positive, edge.negative
-      from given g
-      cross join lateral unnest(g.split_quarters) split (quarter)
-      cross join lateral (
-        select
-          commit_of_signal(s.metadata) as text, s.created_at as at,
-          count(*) filter (where s.value = 'positive') as positive,
-          count(*) filter (where s.value = 'negative') as negative
-        from signals s
-        where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and s.id <= g.watermark
-          and s.created_at >= split.quarter and s.created_at < split.quarter + interval '15 minutes'
-        group by 1, 2
-      ) edge
-      union all
-      select
-        commit_of_signal(s.metadata), s.created_at, (s.value = 'positive')::integer, (s.value = 'negative')::integer
-      from given g
-      join signals s on s.organisation_id = ${organisationId} and s.prompt_id = ${id} and s.id between g.watermark + 1 and 9223372036854775807
-    )
-    select
-      c.text, to_char(c.at at time zone 'UTC', 'YYYY-MM-DD') as day, sum(c.positive)::bigint as positive,
-      sum(c.negative)::bigint as negative
-    from given g
-    join counts c on c.text = any(g.commits) and c.at >= g.bounds[1] and c.at < g.bounds[2]
-    group by 1, 2
-    having sum(c.positive) + sum(c.negative) > 0`

@@ -10,7 +10,6 @@ import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
-import { createValidator } from '../lib/validate.ts'
 import { readOrganisation } from '../orgs/manage.ts'
 import { parseNewKey, toKeyChange, validateKeyChange } from './given.ts'
 import { changeKey, createKeyInTransaction, listKeys, revokeKey, rotateKeyInTransaction, showKey } from './manage.ts'
@@ -20,7 +19,7 @@ import {
   ChangedApiKey,
   CreatedApiKey,
   KeyPath,
-  KeyRotation,
+  keyRotation,
   NewApiKey,
   type NewKey,
   OwnApiKey,
@@ -91,13 +90,8 @@ const operations = describeOperations('Keys', {
     description:
       'Creates a key with the name, the scopes, the lifetime and the limits of this one, which works until the overlap ends.',
     path: KeyPath,
-    isIdempotent: true,
-    body: KeyRotation,
+    ...keyRotation.described,
     success: { ...created, schema: RotatedApiKey },
-    invalid: {
-      message: 'The rotation is not valid.',
-      example: { details: [{ path: '/overlap_seconds', message: 'must be an integer' }] },
-    },
   },
   getOwnKey: {
     summary: 'Show the key of this request',
@@ -106,8 +100,6 @@ const operations = describeOperations('Keys', {
     success: { ...shown, schema: OwnApiKey },
   },
 })
-
-const validateRotation = createValidator(KeyRotation, 'The rotation')
 
 export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'keys' })
@@ -156,9 +148,12 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       '/api/v1/keys/:key_id/rotate',
       authenticated('keys:write', async (context, { key_id: id }: KeyParams, caller) => {
         await showKey(db, id, caller)
-        const { body, request } = await readIdempotentRequest(context, caller.organisationId, validateRotation)
-        const { overlap_seconds: seconds = 86_400 } = body
-        const rotate = (sql: Sql) => rotateKeyInTransaction(sql, clock, id, seconds * 1_000, keyHolder(caller, context))
+        const { body: overlapMs, request } = await readIdempotentRequest(
+          context,
+          caller.organisationId,
+          keyRotation.parse,
+        )
+        const rotate = (sql: Sql) => rotateKeyInTransaction(sql, clock, id, overlapMs, keyHolder(caller, context))
         const { answer, isReplayed } = await changeOnce(db, clock, request, rotate, withoutText)
         return replyCreated(context, {
           answer: visibleTo(caller, 'keys:read', answer, rotationAlwaysShows),

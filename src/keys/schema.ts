@@ -1,8 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
+import { defineRotation } from '../lib/rotation.ts'
 import { presets, scopes } from '../lib/scopes.ts'
 import { maxTextLength } from '../lib/texts.ts'
-import { envelopeOf, literals, nullable, partlyVisible, type Row, rotationOf } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, partlyVisible, type Row } from '../lib/typebox.ts'
 
 const Scope = literals(scopes)
 
@@ -148,4 +149,4 @@ export const ApiKeyChange = Type.Partial(NewApiKey, { title: 'ApiKeyChange', exa
 
 export type ApiKeyChange = Static<typeof ApiKeyChange>
 
-export const KeyRotation = rotationOf('KeyRotation', 31_536_000, 'How long the old key still works')
+export const keyRotation = defineRotation('KeyRotation', 31_536_000, 'How long the old key still works')

@@ -5,7 +5,7 @@
 import { nextTurn } from './turns.ts'
 
 /** Why nothing was written: one of the items is bad, or the rows of a group are locked. */
-export type Fault = 'bad_row' | 'lock_timeout'
+type Fault = 'bad_row' | 'lock_timeout'
 
 type Options<Item, Outcome> = {
   /** Writes all items in one transaction and returns their outcomes in order. */

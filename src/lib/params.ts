@@ -1,5 +1,5 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { type Detail, invalid } from '../errors.ts'
+import { type Detail, invalid, notFound } from '../errors.ts'
 import { expectedTime, parseTime } from './times.ts'
 import { literals } from './typebox.ts'
 
@@ -101,6 +101,13 @@ export const idParam = (description: string, expected: string) =>
 export function parseId(text: string): number | undefined {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN
   return Number.isSafeInteger(id) ? id : undefined
+}
+
+/** The id in a path. What is no id is not found. */
+export function requireId(text: string): number {
+  const id = parseId(text)
+  if (id === undefined) throw notFound()
+  return id
 }
 
 export const defaultPageSize = 25

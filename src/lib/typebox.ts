@@ -12,13 +12,6 @@ export const literals = <const Text extends string>(texts: readonly Text[], opti
 export const envelopeOf = <S extends TSchema>(data: S, title: string, example: object) =>
   Type.Object({ data }, { title, examples: [{ data: example }] })
 
-/** The body of a rotation, which `description` says the overlap of. */
-export const rotationOf = (title: string, maximum: number, description: string) =>
-  Type.Object(
-    { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum, default: 86_400, description })) },
-    { title, examples: [{ overlap_seconds: 86_400 }] },
-  )
-
 /** What a write answers: a caller without the scope to read gets `always`, and perhaps what it gave. */
 export const partlyVisible = (schema: TObject, always: string[]) =>
   Type.Object(

@@ -109,22 +109,14 @@ export async function selectPrompt(sql: Sql, { id, organisationId }: Prompt): Pr
 export async function updatePrompt(
   sql: Sql,
   { id, organisationId }: OwnedPrompt,
-  {
-    name,
-    repository,
-    path,
-    file_state,
-    file_moved_to,
-    live_branch,
-    archived,
-  }: Omit<PromptRow, 'id' | 'created_at' | 'last_entry_at'>,
+  row: Omit<PromptRow, 'id' | 'created_at' | 'last_entry_at'>,
 ): Promise<void> {
   await sql`
     update prompts
     set
-      name = ${name}, repository = ${repository}, path = ${path}, file_state = ${file_state},
-      archived = ${archived}, file_moved_to = ${file_moved_to}, live_branch = ${live_branch},
-      file_seen_at = case when ${file_state}::text is not null then file_seen_at end
+      name = ${row.name}, repository = ${row.repository}, path = ${row.path}, file_state = ${row.file_state},
+      archived = ${row.archived}, file_moved_to = ${row.file_moved_to}, live_branch = ${row.live_branch},
+      file_seen_at = case when ${row.file_state}::text is not null then file_seen_at end
     where organisation_id = ${organisationId} and id = ${id}`
 }
 

@@ -57,7 +57,7 @@ export function createSignalRecorder(
   observe?: SignalObserver,
   rollup?: SignalRollup,
 ): SignalRecorder {
-  /** Keep a flood of requests with a full key off Postgres. */
+  /** Keeps a flood of requests with a full key off Postgres. */
   const keyRefusals = createRefusals(10_000)
   let lastWriteMs = 0
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({

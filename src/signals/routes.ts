@@ -10,10 +10,10 @@ import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
-import { parseId } from '../lib/params.ts'
+import { requireId } from '../lib/params.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { createValidator } from '../lib/validate.ts'
-import { limitHeaders, monthlyLimitReached } from '../limit/schema.ts'
+import { limitHeaders, monthlyLimitReached } from '../limit/admit.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { BatchRecorder, BatchResult } from './batch.ts'
@@ -147,8 +147,7 @@ export const signalRoutes = (
       `${path}/:signal_id`,
       authenticated('signals:delete', async (context, { prompt_id, signal_id }: SignalParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, prompt_id)
-        const id = parseId(signal_id)
-        if (id === undefined) throw notFound()
+        const id = requireId(signal_id)
         const { eraseOne } = await import('./erase.ts')
         await eraseOne(db, clock, prompt, id, keyHolder(caller, context))
         return context.replyData({ id })

@@ -4,7 +4,7 @@ import { idempotencyKeyType } from '../lib/idempotency_key.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 import { PromptPath } from '../prompts/schema.ts'
 
-export const SignalValue = literals(['positive', 'negative'], { description: 'The feedback itself' })
+const SignalValue = literals(['positive', 'negative'], { description: 'The feedback itself' })
 
 export const NewSignal = Type.Object(
   {

@@ -10,7 +10,7 @@ import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
 import type { HostList } from '../setting_types.ts'
 import { maskUrl, parseEndpointUrl } from './endpoint_url.ts'
-import { EndpointChange, EndpointRotation, type EndpointRow, NewEndpoint } from './schema.ts'
+import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
 import {
   countEndpoints,
   deleteEndpoint,
@@ -31,10 +31,6 @@ export type EndpointWithSecret = EndpointRow & { secret: string }
 
 export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
 export const validateEndpointChange = createChangeValidator(EndpointChange)
-const validateRotation = createValidator(EndpointRotation, 'The rotation')
-
-/** How long the old secret signs too, in milliseconds. */
-export const parseRotation = (given: unknown): number => (validateRotation(given).overlap_seconds ?? 86_400) * 1_000
 
 /** Creates an endpoint within the caller's transaction. */
 export async function createEndpointInTransaction(

@@ -15,7 +15,6 @@ import {
   createEndpointInTransaction,
   type EndpointWithSecret,
   listEndpoints,
-  parseRotation,
   removeEndpoint,
   rotateEndpointInTransaction,
   showEndpoint,
@@ -28,7 +27,7 @@ import {
   EndpointChange,
   EndpointList,
   EndpointPath,
-  EndpointRotation,
+  endpointRotation,
   NewEndpoint,
   RemovedEndpoint,
   RotatedEndpoint,
@@ -97,13 +96,8 @@ const operations = describeOperations('Webhooks', {
     summary: 'Rotate the secret of a webhook endpoint',
     description: 'Generates a secret. The old one signs beside it until the overlap ends.',
     path: EndpointPath,
-    isIdempotent: true,
-    body: EndpointRotation,
+    ...endpointRotation.described,
     success: { ...created, schema: RotatedEndpoint },
-    invalid: {
-      message: 'The rotation is not valid.',
-      example: { details: [{ path: '/overlap_seconds', message: 'must be an integer' }] },
-    },
   },
 })
 
@@ -155,7 +149,11 @@ export const endpointRoutes = ({ db, clock, allowedHosts }: Services, { authenti
       '/api/v1/webhooks/endpoints/:endpoint_id/rotate',
       authenticated('webhooks:write', async (context, { endpoint_id: id }: EndpointParams, caller) => {
         await showEndpoint(db, id, caller)
-        const { body: overlapMs, request } = await readIdempotentRequest(context, caller.organisationId, parseRotation)
+        const { body: overlapMs, request } = await readIdempotentRequest(
+          context,
+          caller.organisationId,
+          endpointRotation.parse,
+        )
         const rotate = (sql: Sql) => rotateEndpointInTransaction(sql, clock, id, overlapMs, keyHolder(caller, context))
         const { answer, isReplayed } = await changeOnce(db, clock, request, rotate, withoutSecret)
         return replyCreated(context, {

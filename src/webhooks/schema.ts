@@ -1,6 +1,7 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
-import { envelopeOf, literals, nullable, partlyVisible, printable, type Row, rotationOf } from '../lib/typebox.ts'
+import { defineRotation } from '../lib/rotation.ts'
+import { envelopeOf, literals, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
 
 /** The events that an endpoint can choose. A ping is sent only on request. */
 const chosenEvents = ['change.live', 'impact.decided', 'usage.threshold'] as const
@@ -115,7 +116,7 @@ export const EndpointChange = Type.Partial(NewEndpoint, {
 
 export type EndpointChange = Static<typeof EndpointChange>
 
-export const EndpointRotation = rotationOf(
+export const endpointRotation = defineRotation(
   'WebhookEndpointRotation',
   2_592_000,
   'How long the old secret signs beside the new one',

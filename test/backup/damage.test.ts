@@ -8,7 +8,7 @@ import { restoreBackup } from '../../src/backup/restore.ts'
 import { writeBackup } from '../../src/backup/write.ts'
 import { systemClock } from '../../src/clock.ts'
 import { migrate, readSchemaVersion } from '../../src/db/migrations.ts'
-import { maxLineLength } from '../../src/lib/input.ts'
+import { maxLineLength, openInput } from '../../src/lib/input.ts'
 import { migrations } from '../../src/platform.ts'
 import { inFullRun } from '../full.ts'
 import { createFolder } from '../program.ts'
@@ -36,7 +36,7 @@ const to = await openEmpty()
 async function tryRestore(content: Uint8Array): Promise<string | number> {
   writeFileSync(file, content)
   try {
-    const { rows } = await restoreBackup(to, migrations, readBackup(file))
+    const { rows } = await restoreBackup(to, migrations, readBackup(file, await openInput(file)))
     return rows
   } catch (error) {
     expect(await readSchemaVersion(to.sql)).toBe(0)

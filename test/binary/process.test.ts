@@ -1,13 +1,11 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readConfig } from '../../src/config.ts'
 import type { Sql } from '../../src/db/client.ts'
-import { openDatabase } from '../../src/db/open.ts'
 import { sendSignal } from '../client.ts'
 import { createDatabase, createDatabaseWithTenant, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
 import { createFolder, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
-import type { Tenant } from '../tenant.ts'
+import { openDb, type Tenant } from '../tenant.ts'
 
 /** For the load to become one, on a machine that may be busy with other things. */
 const LOAD_MS = 30_000
@@ -24,13 +22,8 @@ afterAll(() => Promise.all(databases.map(({ close }) => close())))
 
 /** Queries the database itself, with or without a server on it. */
 async function query<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
-  const config = readConfig({}, database.settings)
-  const db = await openDatabase(config, { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' })
-  try {
-    return await work(db.sql)
-  } finally {
-    await db.close()
-  }
+  const db = await openDb(database.settings)
+  return work(db.sql).finally(db.close)
 }
 
 /** Twenty callers that each post one signal after another, until the server is gone. */

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readConfig } from '../../src/config.ts'
 import type { Db, Sql } from '../../src/db/client.ts'
-import { openDatabase } from '../../src/db/open.ts'
 import { eventually, rejectionOf } from '../program.ts'
+import { openDb } from '../tenant.ts'
 import { useDatabase } from '../use.ts'
 
 const queryTimeoutMs = 3_000
@@ -13,8 +12,7 @@ afterAll(() => db.close())
 const database = useDatabase()
 
 beforeAll(async () => {
-  const options = { queryTimeoutMs, maxConnections: 2, whenInUse: 'fail' as const }
-  db = await openDatabase(readConfig({}, database.settings), options)
+  db = await openDb(database.settings, { queryTimeoutMs, maxConnections: 2 })
   await db.sql.script('create table counted (n integer); insert into counted values (0)')
 })
 

@@ -1,13 +1,11 @@
 // The system under test: two replicas of the binary on one Postgres and one Redis, and their organisations.
 import postgres from 'postgres'
 import { systemClock } from '../../src/clock.ts'
-import { readConfig } from '../../src/config.ts'
-import { openDatabase } from '../../src/db/open.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { runForOne, type Server, startServer } from '../binary.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe, withRedis } from '../services.ts'
-import { insertTenant } from '../tenant.ts'
+import { insertTenant, openDb } from '../tenant.ts'
 import { startThrowaway, type Server as Throwaway } from '../throwaway.ts'
 import { createLedger, type Ledger } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
@@ -72,8 +70,7 @@ export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
 }
 
 export async function createTenantIn(settings: Cluster['settings'], monthlyLimit: number): Promise<Tenant> {
-  const options = { queryTimeoutMs: 4_500, maxConnections: 1, whenInUse: 'fail' as const }
-  const db = await openDatabase(readConfig({}, settings), options)
+  const db = await openDb(settings)
   try {
     const { org, key, prompt } = await insertTenant(db, systemClock, monthlyLimit)
     const { organisationId } = await requirePrompt(db.sql, prompt)

@@ -1,6 +1,12 @@
 // Repositories for the tests, made with git as their authors would.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { createGit } from '../../src/git/program.ts'
+import { openRepository } from '../../src/git/repository.ts'
+import { syncRepository } from '../../src/git/sync.ts'
+import type { SyncOptions } from '../../src/git/sync_entries.ts'
+import { openHttpTarget } from '../../src/git/target.ts'
+import { openRest } from '../../src/lib/rest.ts'
 import { createFolder } from '../program.ts'
 
 export type Clone = {
@@ -80,4 +86,23 @@ export function createClone(origin: string | null = 'https://github.com/acme/pro
       return head()
     },
   }
+}
+
+/** Syncs a clone over HTTP, as the command does. */
+export async function syncClone({ folder }: Clone, url: string, key: string, more: Partial<SyncOptions> = {}) {
+  const { signal } = new AbortController()
+  const git = createGit(folder, gitEnvironment, signal)
+  const repository = await openRepository(git, folder, { branch: null, repository: null })
+  const target = openHttpTarget(openRest(url, key, signal))
+  const silent = { onProgress() {}, onChange() {} }
+  return syncRepository({
+    git,
+    repository,
+    target,
+    isDryRun: false,
+    createGlob: null,
+    now: new Date(),
+    ...silent,
+    ...more,
+  })
 }

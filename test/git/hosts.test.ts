@@ -1,15 +1,10 @@
 // The host is part of a repository: what happens to acme/prompts at one host changes nothing of acme/prompts at another.
 import { expect, test } from 'bun:test'
-import { createGit } from '../../src/git/program.ts'
-import { openRepository } from '../../src/git/repository.ts'
-import { syncRepository } from '../../src/git/sync.ts'
-import { openHttpTarget } from '../../src/git/target_http.ts'
-import { openRest } from '../../src/lib/rest.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createHook, paths } from '../github/hook.ts'
 import { idOf, push, repositoryEvent } from '../github/payloads.ts'
 import { useService } from '../use.ts'
-import { createClone, gitEnvironment } from './clone.ts'
+import { createClone, syncClone } from './clone.ts'
 
 const service = useService()
 const enterprise = 'github.example.com'
@@ -42,13 +37,8 @@ test.each([
   const clone = createClone(origin)
   clone.write(path)
   clone.commit('Begin')
-  const { signal } = new AbortController()
-  const git = createGit(clone.folder, gitEnvironment, signal)
-  const repository = await openRepository(git, clone.folder, { branch: null, repository: null })
   const { key } = await service.createKey(hook.tenant, ['history:write', 'history:read', 'prompts:read'])
-  const target = openHttpTarget(openRest(service.url, key, signal))
-  const options = { isDryRun: false, createGlob: null, now: new Date(), onProgress() {}, onChange() {} }
-  await syncRepository({ git, repository, target, ...options })
+  await syncClone(clone, service.url, key)
   expect(await counts()).toEqual(expected)
 })
 

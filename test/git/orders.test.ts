@@ -1,15 +1,10 @@
 // Sync and the webhook report the same changes. In whichever order they come, and however often, the history is the same.
 import { expect, test } from 'bun:test'
-import { createGit } from '../../src/git/program.ts'
-import { openRepository } from '../../src/git/repository.ts'
-import { syncRepository } from '../../src/git/sync.ts'
-import { openHttpTarget } from '../../src/git/target_http.ts'
-import { openRest } from '../../src/lib/rest.ts'
 import { inFullRun } from '../full.ts'
-import { createHook, type Entry, type Hook, paths, permutationsOf } from '../github/hook.ts'
+import { createHook, type Entry, paths, permutationsOf } from '../github/hook.ts'
 import { merged, push } from '../github/payloads.ts'
 import { useService } from '../use.ts'
-import { type Clone, createClone, gitEnvironment } from './clone.ts'
+import { type Clone, createClone, syncClone } from './clone.ts'
 
 const service = useService()
 type Story = {
@@ -166,23 +161,6 @@ function rollback(): Story {
 const identityOf = ({ action, commit_sha, branch_name, pr_number }: Entry) =>
   [action, commit_sha, branch_name, pr_number].join(' ')
 
-async function sync(hook: Hook, { folder }: Clone): Promise<void> {
-  const { signal } = new AbortController()
-  const git = createGit(folder, gitEnvironment, signal)
-  await syncRepository({
-    ...{
-      git,
-      target: openHttpTarget(openRest(service.url, hook.tenant.key, signal)),
-      isDryRun: false,
-      createGlob: null,
-    },
-    repository: await openRepository(git, folder, { branch: null, repository: null }),
-    now: new Date(),
-    onProgress() {},
-    onChange() {},
-  })
-}
-
 test.each([
   ['a merge commit', mergeCommit],
   ['a merge commit that only git knows to be that of a pull request', mergeCommitInGit],
@@ -205,7 +183,7 @@ test.each([
     const hook = await createHook(service, 'Acme/Prompts')
     const name = order.map((event) => (typeof event === 'string' ? event : event[0])).join(', ')
     const play = async (event: (typeof events)[number]) => {
-      if (typeof event === 'string') await sync(hook, clone)
+      if (typeof event === 'string') await syncClone(clone, service.url, hook.tenant.key)
       else if (event[0] === 'call') await service.addHistory(hook.prompts.greeting, [event[1] as object])
       else await hook.send(event[0] as string, event[1] as object)
     }

@@ -1,12 +1,8 @@
 import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import type { HeavyReads } from '../../src/db/heavy_reads.ts'
-import { createGit } from '../../src/git/program.ts'
-import { openRepository } from '../../src/git/repository.ts'
-import { syncRepository } from '../../src/git/sync.ts'
-import type { SyncChange } from '../../src/git/sync_options.ts'
-import type { SyncTarget } from '../../src/git/target.ts'
-import { openHttpTarget } from '../../src/git/target_http.ts'
+import type { SyncChange } from '../../src/git/sync_entries.ts'
+import { openHttpTarget, type SyncTarget } from '../../src/git/target.ts'
 import type { HistoryBatch } from '../../src/history/schema.ts'
 import { eraseTexts, forgetTexts, hashText, pruneTexts, recordTexts } from '../../src/history/texts.ts'
 import { openRest } from '../../src/lib/rest.ts'
@@ -17,7 +13,7 @@ import { engine } from '../harness.ts'
 import { rejectionOf } from '../program.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useService } from '../use.ts'
-import { type Clone, createClone, gitEnvironment } from './clone.ts'
+import { type Clone, createClone, syncClone } from './clone.ts'
 
 const service = useService()
 const { greeting, farewell, other } = paths
@@ -26,8 +22,6 @@ const storeText = ({ org }: Tenant, isOn = true) => setStoreText(service.service
 
 async function sync(clone: Clone, { key }: Tenant) {
   const { signal } = new AbortController()
-  const git = createGit(clone.folder, gitEnvironment, signal)
-  const repository = await openRepository(git, clone.folder, { branch: null, repository: null })
   const target = openHttpTarget(openRest(service.url, key, signal))
   const batches: HistoryBatch[] = []
   const recordBatch: SyncTarget['recordBatch'] = (batch) => {
@@ -35,10 +29,9 @@ async function sync(clone: Clone, { key }: Tenant) {
     return target.recordBatch(batch)
   }
   const changes: SyncChange[] = []
-  const result = await syncRepository({
-    ...{ git, repository, target: { ...target, recordBatch }, isDryRun: false, createGlob: null, withTexts: true },
-    now: new Date(),
-    onProgress() {},
+  const result = await syncClone(clone, service.url, key, {
+    target: { ...target, recordBatch },
+    withTexts: true,
     onChange: (change) => changes.push(change),
   })
   return { result, notices: changes.filter(({ change }) => change === 'no_text'), batches }
@@ -248,7 +241,7 @@ test('texts are erased for a prompt, with the setting, and once nothing has them
   const prompt = await requirePrompt(db.sql, tenant.prompt)
   const { organisationId, id } = prompt
   expect(await countTexts(tenant)).toBe(2)
-  expect(await forgetTexts(db, clock, prompt, tenant.prompt)).toBe(2)
+  expect(await forgetTexts(db, clock, prompt)).toBe(2)
   expect([await countTexts(tenant), await textsOf(tenant.prompt, tenant)]).toEqual([0, [null, null, null, null]])
   const send = () => service.post('/history/batch', tenant.key, { entries, texts: [one, two] })
   expect((await send()).body.data.missing_texts).toEqual([])

@@ -8,9 +8,10 @@ import { selectKnownCommits } from '../../src/impact/store_compare.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { engine } from '../harness.ts'
 import { entry, type Tenant } from '../service.ts'
-import { useService } from '../use.ts'
+import { useNewTenant, useService } from '../use.ts'
 
 const service = useService()
+const tenant = useNewTenant(service)
 
 const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000).toISOString()
 const range = (count: number, from = 0) => Array.from({ length: count }, (_, index) => from + index)
@@ -91,7 +92,7 @@ async function readAll<T>({ prompt, key }: Tenant, query = ''): Promise<T[]> {
 // The embedded engine runs one transaction at a time.
 if (engine === 'postgres') {
   test('writes that wait for one history leave connections to other histories', async () => {
-    const [busy, other] = [await service.createTenant(), await service.createTenant()]
+    const [busy, other] = [tenant, await service.createTenant()]
     let waiting: ReturnType<typeof post>[] = []
     await service.services.db.transaction(
       async (sql) => {
@@ -117,7 +118,6 @@ function shuffle(numbers: number[]): number[] {
 
 // It comes first, while Postgres knows the tables as empty: a plan for them must not read whole histories later.
 test('new entries read neither a whole history nor those whose hashes only begin alike', async () => {
-  const tenant = await service.createTenant()
   const { db, clock } = service.services
   const prompt = await requirePrompt(db.sql, tenant.prompt)
   const commit = (number: number) => `abcdef1${number.toString(16).padStart(33, '0')}`
@@ -137,7 +137,6 @@ test('new entries read neither a whole history nor those whose hashes only begin
 })
 
 test('pages, totals and time ranges are exact in any order of arrival', async () => {
-  const tenant = await service.createTenant()
   // Several entries of the same time among them, more of one time than lie between two ranks.
   const minutes = shuffle([...range(1_500), ...range(700).map(() => 700), ...range(300, 400)])
   await importEntries(tenant, minutes.slice(0, 600).map(deployAt))
@@ -172,7 +171,6 @@ const attributeToGit = (promptId: number) =>
     update history_entries set in_git = true, by_call = false, as_given = false where prompt_id = ${promptId}`
 
 test('pages and totals are exact after a merge has taken up entries deep in a long history', async () => {
-  const tenant = await service.createTenant()
   const { db } = service.services
   const { id, organisationId } = await requirePrompt(db.sql, tenant.prompt)
   const numbers = range(1_300)
@@ -191,7 +189,6 @@ test('pages and totals are exact after a merge has taken up entries deep in a lo
 })
 
 test('many merges in one batch read the ranks of a long history once, not once for each', async () => {
-  const tenant = await service.createTenant()
   const { db } = service.services
   const { id, organisationId } = await requirePrompt(db.sql, tenant.prompt)
   const [deploys, merges] = [3_000, 60]
@@ -207,7 +204,6 @@ test('many merges in one batch read the ranks of a long history once, not once f
 })
 
 test('a page reads a bounded number of rows at any depth, also when one prompt has nearly all entries', async () => {
-  const tenant = await service.createTenant()
   const { db, clock } = service.services
   const prompt = await requirePrompt(db.sql, tenant.prompt)
   await importEntries(tenant, range(5_000).map(deployAt))

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { type EntryIdentity, isLive, type KnownEntry, type ReportedEntry } from '../../src/history/identity.ts'
 import { type MergedCommit, type Outcome, reconcile } from '../../src/history/reconcile.ts'
+import { permutationsOf } from '../github/hook.ts'
 
 const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000)
 const url = (number: number) => `https://github.com/acme/prompts/pull/${number}`
@@ -73,13 +74,8 @@ function createHistory() {
   }
 }
 
-const inEveryOrder = <T>(items: T[]): T[][] =>
-  items.length === 0
-    ? [[]]
-    : items.flatMap((first) => inEveryOrder(items.filter((one) => one !== first)).map((rest) => [first, ...rest]))
-
 test('a merge and the deploys that it covers are one entry in every order, together or one by one', () => {
-  for (const order of inEveryOrder([deploy(1), deploy(2), merge(3, [1, 2]), deploy(4)])) {
+  for (const order of permutationsOf([deploy(1), deploy(2), merge(3, [1, 2]), deploy(4)])) {
     const [oneByOne, together] = [createHistory(), createHistory()]
     for (const entry of [...order, ...order]) oneByOne.report(entry)
     together.report(...order)
@@ -99,7 +95,7 @@ test('each field is that of the source that knows it, in every order', () => {
     merge(2, [], { ...inGit, ...author, pr_url: 'https://elsewhere.example.com/7' }),
     merge(2, [], { ...merger, created_at: minute(20) }),
   ]
-  for (const order of inEveryOrder(reports)) {
+  for (const order of permutationsOf(reports)) {
     const history = createHistory()
     for (const entry of order) history.report(entry)
     const both = { in_git: true, on_github: true }
@@ -123,7 +119,7 @@ test('the number that GitHub knows replaces the one that git read from a message
 
 test('an entry of a client keeps its fields, and stays beside the merge of its commit', () => {
   const eve = { user_name: 'Eve', user_email: 'eve@example.com' }
-  for (const order of inEveryOrder([deploy(2, byCall), deploy(2, eve), merge(2, [], eve)])) {
+  for (const order of permutationsOf([deploy(2, byCall), deploy(2, eve), merge(2, [], eve)])) {
     const history = createHistory()
     for (const entry of [...order, ...order]) history.report(entry)
     expect(history.story().toSorted()).toEqual(['deployed c2 #null', 'pr_merged c2 #7'])
@@ -205,7 +201,7 @@ test.each([
 test('a rollback is recorded in every order in which a clone and a client report it', () => {
   const landed = [deploy(1, { ...inGit, commit_sha: 'a' }), deploy(2, { ...inGit, commit_sha: 'b' })]
   const pushed = landed.map((entry) => ({ ...entry, in_git: false, on_github: true }))
-  for (const order of inEveryOrder([landed, pushed, [called('a', 5)]])) {
+  for (const order of permutationsOf([landed, pushed, [called('a', 5)]])) {
     const history = createHistory()
     for (const entries of [...order, ...order]) history.report(...entries)
     expect(told(history)).toEqual(['a 60000', 'b 120000', 'a 300000'])
@@ -220,7 +216,7 @@ test('a short hash is the same commit in every order, and the longer one is kept
     called(whole.slice(0, 8).toUpperCase(), 2),
     deploy(3, { commit_sha: whole, ...inGit }),
   ]
-  for (const order of inEveryOrder(spellings)) {
+  for (const order of permutationsOf(spellings)) {
     const [oneByOne, together] = [createHistory(), createHistory()]
     for (const entry of order) oneByOne.report(entry)
     together.report(...order)

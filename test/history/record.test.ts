@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import { recordEntry } from '../../src/history/record.ts'
 import { entry, type Tenant } from '../service.ts'
-import { useService, useTenant } from '../use.ts'
+import { useNewTenant, useService, useTenant } from '../use.ts'
 
 const service = useService()
 const tenant = useTenant(service)
+const own = useNewTenant(service)
 
 const pr = { pr_number: 12, pr_url: 'https://example.com/pull/12' }
 
@@ -12,7 +13,6 @@ const post = (json: unknown, { prompt, key }: Tenant = tenant) => service.post(`
 
 test('records an entry, returns it, and shows it in the next read', async () => {
   service.clock.set('2026-11-14T23:35:00.123Z')
-  const own = await service.createTenant()
   const before = await service.getHistory(own.prompt, own.key)
   const title = 'Greet by first name'
   const given = entry({ action: 'pr_merged', ...pr })
@@ -29,7 +29,6 @@ test('records an entry, returns it, and shows it in the next read', async () => 
 const eve = { name: 'Eve', email: 'eve@example.com' }
 
 test('a replayed entry is answered as it stands, and nothing is doubled', async () => {
-  const own = await service.createTenant()
   const given = entry({ created_at: '2026-01-01T00:00:00Z' })
   const first = await post(given, own)
   const again = await Promise.all(
@@ -48,16 +47,11 @@ test('a replayed entry is answered as it stands, and nothing is doubled', async 
 })
 
 test('a rollback is an entry, and a late retry of a deploy says by its Idempotency-Key what it is', async () => {
-  const own = await service.createTenant()
   const [a, x] = [entry({ commit_sha: 'a' }), entry({ commit_sha: 'x' })]
   const at = (time: string) => service.clock.set(`2026-11-14T${time}:00.000Z`)
   const deploy = async (given: object, headers: Record<string, string> = {}) => {
-    const {
-      status,
-      headers: answered,
-      body,
-    } = await service.post(`/prompts/${own.prompt}/history`, own.key, given, headers)
-    return [status, answered.get('idempotent-replayed'), body.data?.id]
+    const answer = await service.post(`/prompts/${own.prompt}/history`, own.key, given, headers)
+    return [answer.status, answer.headers.get('idempotent-replayed'), answer.body.data?.id]
   }
   const keyed = { 'idempotency-key': crypto.randomUUID() }
   at('10:00')
@@ -77,7 +71,6 @@ test('a rollback is an entry, and a late retry of a deploy says by its Idempoten
 })
 
 test('a clock that is up to five minutes ahead counts as now', async () => {
-  const own = await service.createTenant()
   service.clock.set('2026-11-14T10:00:00.000Z')
   const { body } = await post(entry({ created_at: '2026-11-14T10:05:00.000Z' }), own)
   expect(body.data.created_at).toBe('2026-11-14T10:00:00.000Z')
@@ -86,7 +79,6 @@ test('a clock that is up to five minutes ahead counts as now', async () => {
 })
 
 test('a short hash is answered with the whole one, also when that comes later', async () => {
-  const own = await service.createTenant()
   const whole = '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11'
   for (const [sent, kept] of [
     ['45c48cc', '45c48cc'],
@@ -99,7 +91,6 @@ test('a short hash is answered with the whole one, also when that comes later', 
 })
 
 test.each(['0', 'f'])('a short hash that could also be of a commit that goes on with %s is neither', async (next) => {
-  const own = await service.createTenant()
   const short = '45c48cc'
   const [whole, other] = [short.padEnd(40, '8'), short.padEnd(40, next)]
   for (const [minute, commit_sha] of [other, whole, short, whole].entries()) {
@@ -109,7 +100,6 @@ test.each(['0', 'f'])('a short hash that could also be of a commit that goes on 
 })
 
 test('concurrent deploys of one commit, by any of its names, are one entry', async () => {
-  const own = await service.createTenant()
   const whole = 'abcdef0123456789abcdef0123456789abcdef01'
   const names = Array.from({ length: 24 }, (_, number) => whole.slice(0, number % 2 === 0 ? 40 : 7))
   const answers = await Promise.all(names.map((commit_sha) => post(entry({ commit_sha }), own)))
@@ -117,7 +107,6 @@ test('concurrent deploys of one commit, by any of its names, are one entry', asy
 })
 
 test('twenty concurrent copies of an entry are recorded once', async () => {
-  const own = await service.createTenant()
   const given = entry({ created_at: '2026-01-01T00:00:00Z' })
   const answers = await Promise.all(Array.from({ length: 20 }, () => post(given, own)))
   expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
@@ -157,14 +146,12 @@ test.each([
 
 test('checks the key, then the prompt, then the body', async () => {
   const path = `/api/v1/prompts/${tenant.prompt}/history`
-  const other = await service.createTenant()
   expect((await service.call('POST', path, { json: 1, key: 'psk_wrong' })).status).toBe(401)
-  expect((await service.call('POST', path, { json: entry(), key: other.key })).status).toBe(404)
+  expect((await service.call('POST', path, { json: entry(), key: own.key })).status).toBe(404)
   expect((await service.call('POST', path, { json: 1, key: tenant.key })).status).toBe(422)
 })
 
 test('an unchanged history is a 304, a changed one is sent anew', async () => {
-  const own = await service.createTenant()
   await post(entry(), own)
   const path = `/api/v1/prompts/${own.prompt}/history`
   const revalidate = (etag: string, query = '') =>

@@ -4,16 +4,18 @@ import { generateKey } from '../../src/keys/format.ts'
 import * as corpus from '../attack/corpus.ts'
 import { inFullRun } from '../full.ts'
 import { entry, type Tenant } from '../service.ts'
+import { countOf } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
 const requests = inFullRun(10_000, 2_000)
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
+const limits = [100_000, 5, 0]
 const service = useService()
 let tenants: Tenant[]
 
 beforeAll(async () => {
-  tenants = await Promise.all([service.createTenant(100_000), service.createTenant(5), service.createTenant(0)])
+  tenants = await Promise.all(limits.map((limit) => service.createTenant(limit)))
   for (const { prompt } of tenants) await service.addHistory(prompt, [entry(), entry(), entry()])
 })
 
@@ -125,13 +127,9 @@ test(`${requests} generated requests: no 5xx, no answer outside the contract, no
 
   // Each kind of answer came up, so the requests reached every branch.
   expect([...statuses.keys()].sort()).toEqual([200, 201, 204, 401, 403, 404, 422, 429])
-  for (const { org } of tenants) {
-    const [row] = await service.services.db.sql<{ used: number; rows: number; limit: number }>`
-      select coalesce(sum(u.used), 0)::int as used, min(o.monthly_limit) as limit,
-        (select count(*) from signals s where s.organisation_id = min(o.id)) as rows
-      from organisations o left join signal_usage u on u.organisation_id = o.id
-      where o.public_id = ${org}`
-    expect(row?.used).toBe(row?.rows as number)
-    expect(row?.used).toBeLessThanOrEqual(row?.limit as number)
+  for (const [index, tenant] of tenants.entries()) {
+    const { used, rows } = await countOf(service, tenant)
+    expect(used).toBe(rows)
+    expect(used).toBeLessThanOrEqual(limits[index] as number)
   }
 })

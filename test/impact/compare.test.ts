@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { blockByDay } from '../../src/impact/block.ts'
 import { differenceOf } from '../../src/impact/interval.ts'
-import { resolveCommit } from '../../src/impact/resolve_commit.ts'
+import { resolveCommit } from '../../src/impact/read_compare.ts'
+import { blockByDay } from '../../src/impact/side_by_side.ts'
 import { useService, useTenant } from '../use.ts'
-import { addSignals, deployed, merged, rollUp, type Sent } from './history.ts'
+import { addSignals, deployed, merged, rollUp, signals } from './history.ts'
 
 const service = useService()
 const tenant = useTenant(service)
@@ -12,11 +12,6 @@ const base = '1111111aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
 /** The head of a pull request that is open: nothing of it is live. */
 const head = '2222222bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
 const [like, alike] = ['3333333cc1'.padEnd(40, '0'), '3333333cc2'.padEnd(40, '0')]
-
-const signals = (positive: number, negative: number, at: string, commit: string): Sent[] => [
-  ...Array.from({ length: positive }, () => ({ at, commit, value: 'positive' as const })),
-  ...Array.from({ length: negative }, () => ({ at, commit, value: 'negative' as const })),
-]
 
 /** Positive and negative signals of the base and of the head. */
 const days: [string, [number, number], [number, number]][] = [
@@ -44,14 +39,14 @@ beforeAll(async () => {
     service,
     tenant.prompt,
     days.flatMap(([date, ofBase, ofHead], index) => [
-      ...signals(...ofBase, `${date}T10:07:00.000Z`, index % 2 === 0 ? base : base.slice(0, 9)),
-      ...signals(...ofHead, `${date}T23:59:59.999Z`, index % 2 === 0 ? head : head.slice(0, 7)),
+      ...signals(...ofBase, { at: `${date}T10:07:00.000Z`, commit: index % 2 === 0 ? base : base.slice(0, 9) }),
+      ...signals(...ofHead, { at: `${date}T23:59:59.999Z`, commit: index % 2 === 0 ? head : head.slice(0, 7) }),
     ]),
   )
-  await addSignals(service, tenant.prompt, signals(3, 1, '2026-11-02T10:00:00.000Z', like))
-  await addSignals(service, tenant.prompt, signals(3, 1, '2026-11-03T10:00:00.000Z', alike))
+  await addSignals(service, tenant.prompt, signals(3, 1, { at: '2026-11-02T10:00:00.000Z', commit: like }))
+  await addSignals(service, tenant.prompt, signals(3, 1, { at: '2026-11-03T10:00:00.000Z', commit: alike }))
   // A short hash that could name either counts for neither.
-  await addSignals(service, tenant.prompt, signals(9, 9, '2026-11-03T10:00:00.000Z', '3333333cc'))
+  await addSignals(service, tenant.prompt, signals(9, 9, { at: '2026-11-03T10:00:00.000Z', commit: '3333333cc' }))
   await rollUp(service, tenant.prompt, 700)
 })
 
@@ -133,7 +128,7 @@ test('an ambiguous beginning is enough if an entry has exactly this commit', asy
 })
 
 test('a whole hash is itself, whatever longer strings signals have', async () => {
-  await addSignals(service, tenant.prompt, signals(1, 0, '2026-11-02T10:00:00.000Z', `${head}0`))
+  await addSignals(service, tenant.prompt, signals(1, 0, { at: '2026-11-02T10:00:00.000Z', commit: `${head}0` }))
   const { data } = (await read(`base=${base}&head=${head.toUpperCase()}`)).body
   expect(data.head).toMatchObject({ commit: head, signals: { total: 570 } })
 })

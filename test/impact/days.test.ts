@@ -1,16 +1,11 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { findJumps } from '../../src/impact/days.ts'
+import { findJumps } from '../../src/impact/read_days.ts'
 import { useService, useTenant } from '../use.ts'
-import { addSignals, deployed, rollUp, type Sent } from './history.ts'
+import { addSignals, deployed, rollUp, signals } from './history.ts'
 
 const service = useService()
 const tenant = useTenant(service)
 const [first, second] = ['1111111aaaa', '2222222bbbb']
-
-const signals = (positive: number, negative: number, at: string, commit?: string): Sent[] => [
-  ...Array.from({ length: positive }, () => ({ at, commit, value: 'positive' as const })),
-  ...Array.from({ length: negative }, () => ({ at, commit, value: 'negative' as const })),
-]
 
 let ids: number[]
 
@@ -21,10 +16,10 @@ beforeAll(async () => {
     deployed(second, '2026-11-04T12:00:00.000Z'),
   ])
   await addSignals(service, tenant.prompt, [
-    ...signals(70, 30, '2026-11-01T13:00:00.000Z'),
-    ...signals(70, 30, '2026-11-02T13:00:00.000Z', first),
-    ...signals(40, 10, '2026-11-04T13:00:00.000Z'),
-    ...signals(90, 10, '2026-11-06T13:00:00.000Z', second),
+    ...signals(70, 30, { at: '2026-11-01T13:00:00.000Z' }),
+    ...signals(70, 30, { at: '2026-11-02T13:00:00.000Z', commit: first }),
+    ...signals(40, 10, { at: '2026-11-04T13:00:00.000Z' }),
+    ...signals(90, 10, { at: '2026-11-06T13:00:00.000Z', commit: second }),
   ])
   await rollUp(service, tenant.prompt, 250)
   ids = (await service.getHistory(tenant.prompt, tenant.key)).body.data.map(({ id }: { id: number }) => id)

@@ -4,6 +4,11 @@ import { entry, type TestService } from '../service.ts'
 export type Sent = { value: 'positive' | 'negative'; commit?: unknown; at: string }
 export type Change = { id: number; commit_sha: string; created_at: string }
 
+export const signals = (positive: number, negative: number, sent: Omit<Sent, 'value'>): Sent[] => [
+  ...Array.from({ length: positive }, () => ({ ...sent, value: 'positive' as const })),
+  ...Array.from({ length: negative }, () => ({ ...sent, value: 'negative' as const })),
+]
+
 /** Inserts signals of any time, as recording them over time would have. */
 export async function addSignals(service: TestService, prompt: string, signals: Sent[]): Promise<void> {
   const rows = signals.map(({ value, commit, at }) => ({

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { differenceOf } from '../../src/impact/interval.ts'
 import { type Counts, divideCounts } from '../../src/impact/rate.ts'
 import { useService, useTenant } from '../use.ts'
-import { addSignals, deployed, merged, rollUp, type Sent } from './history.ts'
+import { addSignals, deployed, merged, rollUp, type Sent, signals } from './history.ts'
 
 const service = useService()
 const tenant = useTenant(service)
@@ -12,11 +12,6 @@ let entries: { id: number; action: string }[]
 const first = '1111111aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
 const second = '2222222bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
 const third = '3333333ccccccccccccccccccccccccccccccccc'
-
-const signals = (positive: number, negative: number, signal: Omit<Sent, 'value'>): Sent[] => [
-  ...Array.from({ length: positive }, () => ({ ...signal, value: 'positive' as const })),
-  ...Array.from({ length: negative }, () => ({ ...signal, value: 'negative' as const })),
-]
 
 const side = (positive: number, total: number): Counts => ({ positive, negative: total - positive })
 

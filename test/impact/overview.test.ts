@@ -4,7 +4,7 @@ import { requirePrompt } from '../../src/prompts/find.ts'
 import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
 import { inFullRun } from '../full.ts'
 import { useService, useTenant } from '../use.ts'
-import { addSignals, deployed, merged, type Sent } from './history.ts'
+import { addSignals, deployed, merged, signals } from './history.ts'
 
 const service = useService()
 const tenant = useTenant(service)
@@ -19,9 +19,6 @@ const prompts = [
   { name: 'farewell', changedAt: null, positive: 0, negative: 1 },
 ]
 const ids: Record<string, string> = {}
-
-const signals = (value: Sent['value'], count: number): Sent[] =>
-  Array.from({ length: count }, () => ({ value, at: '2026-11-01T12:00:00.000Z' }))
 
 beforeAll(async () => {
   service.clock.set('2026-11-15T12:00:00.000Z')
@@ -38,7 +35,7 @@ beforeAll(async () => {
         { ...merged('3333333cccc', '2026-11-14T23:00:00.000Z', 2), action: 'pr_opened' },
       ])
     }
-    await addSignals(service, id, [...signals('positive', positive), ...signals('negative', negative)])
+    await addSignals(service, id, signals(positive, negative, { at: '2026-11-01T12:00:00.000Z' }))
     // Too old to count.
     await addSignals(service, id, [{ value: 'negative', at: '2026-10-01T12:00:00.000Z' }])
   }

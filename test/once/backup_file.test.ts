@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { readBackup, writeFile } from '../../src/backup/file.ts'
 import { formatHeader } from '../../src/backup/format.ts'
+import { openInput } from '../../src/lib/input.ts'
 import { createFolder, rejectionOf } from '../program.ts'
 
 const folder = createFolder()
@@ -19,7 +20,7 @@ test('what was written is read again, line by line, whatever characters are in i
     for (const row of rows) await write(`${row}\n`)
   })
   expect(statSync(file).size).toBe(bytes)
-  expect(await Array.fromAsync(readBackup(file))).toEqual([head.trimEnd(), ...rows])
+  expect(await Array.fromAsync(readBackup(file, await openInput(file)))).toEqual([head.trimEnd(), ...rows])
 })
 
 test('of two that are written concurrently under one name, one remains, and is whole', async () => {
@@ -42,13 +43,6 @@ test('of two that are written concurrently under one name, one remains, and is w
   await second
   expect(gunzipSync(readFileSync(both)).toString()).toBe('second\nsecond\n')
   expect(readdirSync(folder)).toEqual(['both'])
-})
-
-test('a file or folder that cannot be read is named', async () => {
-  const missing = join(folder, 'none')
-  const read = (path: string) => rejectionOf(readBackup(path).next())
-  expect(await read(missing)).toStartWith(`${missing} cannot be read: `)
-  expect(await read(folder)).toStartWith(`${folder} cannot be read: `)
 })
 
 test('a backup that fails half-way leaves the one before it, and nothing else', async () => {

@@ -1,9 +1,8 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { readConfig } from '../../src/config.ts'
-import { openAny } from '../../src/db/open.ts'
 import { createClient } from '../client.ts'
 import { createFolder, createOperator, createTenant, startServer } from '../program.ts'
+import { openDb } from '../tenant.ts'
 
 /** Well beyond the five seconds that a request may take. */
 const busySeconds = 12
@@ -19,8 +18,7 @@ test('health, metrics and deadlines go on while a long statement of a command ru
   const post = () => client.postSignal(prompt, key)
   expect((await post()).status).toBe(201)
 
-  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
-  const command = await openAny(readConfig({}, settings), options)
+  const command = await openDb(settings)
   const begun = Promise.withResolvers<void>()
   let isBusy = true
   const busy = command

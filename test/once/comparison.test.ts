@@ -1,11 +1,9 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
-import { blockByDay, type DayPair } from '../../src/impact/block.ts'
-import { canBeDecided, compare, compareWindows, verdictFor } from '../../src/impact/compare.ts'
-import { designEffectOf } from '../../src/impact/dispersion.ts'
-import { logEvidence } from '../../src/impact/evidence.ts'
-import { differenceOf } from '../../src/impact/interval.ts'
+import { canBeDecided, compare, compareWindows, designEffectOf, verdictFor } from '../../src/impact/compare.ts'
+import { differenceOf, logEvidence } from '../../src/impact/interval.ts'
 import { addCounts, type Counts, divideCounts, rateOf, totalOf } from '../../src/impact/rate.ts'
+import { blockByDay, type DayPair } from '../../src/impact/side_by_side.ts'
 import { inFullRun } from '../full.ts'
 
 const defaultMargin = 0.05

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
 import { compare, verdictFor } from '../../src/impact/compare.ts'
-import { logBeta, logGamma } from '../../src/impact/evidence.ts'
-import { differenceOf } from '../../src/impact/interval.ts'
+import { differenceOf, logBeta, logGamma } from '../../src/impact/interval.ts'
 import { type Counts, type Estimate, rateOf, totalOf } from '../../src/impact/rate.ts'
 import { inFullRun } from '../full.ts'
 

@@ -1,12 +1,11 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createDemoPrompts } from '../../src/cli/demo.ts'
-import { readConfig } from '../../src/config.ts'
-import { openDatabase } from '../../src/db/open.ts'
 import { presets } from '../../src/lib/scopes.ts'
 import { createOrganisation, readOrganisation } from '../../src/orgs/manage.ts'
 import { createDatabase } from '../harness.ts'
 import { createFolder, createOperator, eventually, type Operator, type Row, startServer } from '../program.ts'
+import { openDb } from '../tenant.ts'
 
 const verdicts = {
   greeting: ['better', 'worse', 'undecided', null],
@@ -92,9 +91,7 @@ test.each(['2026-03-01T00:00:00.500Z', '2026-05-31T23:59:59.000Z', '2026-11-15T1
   async (now) => {
     const database = await createDatabase()
     const clock = { now: () => new Date(now) }
-    const db = await openDatabase(readConfig({}, database.settings), {
-      ...{ queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' },
-    })
+    const db = await openDb(database.settings)
     const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
     const [greeting] = (await createDemoPrompts(db, clock, org)) as [string]
     const { used, monthly_limit } = await readOrganisation(db, clock, 1)

@@ -5,6 +5,7 @@ import { markFilesSeen } from '../../src/prompts/link.ts'
 import { createHook, paths } from '../github/hook.ts'
 import { idOf, push, sha } from '../github/payloads.ts'
 import { eventually } from '../program.ts'
+import { organisationIdOf } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
 const service = useService()
@@ -13,11 +14,10 @@ const pushOf = (name: string) => push({ after: sha(name), commits: [{ modified: 
 
 test('deliveries that wait for one repository do not hold up those of others', async () => {
   const [held, other] = await Promise.all([createHook(service), createHook(service)])
-  const { sql } = service.services.db
-  const [row] = await sql<{ id: number }>`select id from organisations where public_id = ${held.tenant.org}`
+  const id = await organisationIdOf(service, held.tenant)
   let waiting: Promise<number>[] = []
   await service.services.db.transaction(async (on) => {
-    await on`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${row?.id} ${idOf('Acme/Prompts')}`}))`
+    await on`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${id} ${idOf('Acme/Prompts')}`}))`
     waiting = Array.from({ length: 10 }, (_, index) => held.send('push', pushOf(`held ${index}`)))
     for (let index = 0; index < 5; index += 1) expect(await other.send('push', pushOf(`other ${index}`))).toBe(1)
   })

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
 import { migrate } from '../../src/db/migrations.ts'
-import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
 import type { Answer } from '../client.ts'
 import { errorLineOf, eventually, run, startServer } from '../program.ts'
+import { openDb } from '../tenant.ts'
 import { useProgram } from '../use.ts'
 
 let db: Db
@@ -14,8 +13,7 @@ afterAll(() => db.close())
 const { client, settings, tenant } = useProgram()
 
 beforeAll(async () => {
-  const options = { queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
-  db = await openAny(readConfig({}, settings), options)
+  db = await openDb(settings, { maxConnections: 2 })
 })
 
 /** Callers of both operations and of the readiness, one request after another, until they are stopped. */
