@@ -136,14 +136,13 @@ export function openClient(target: Target, options: ClientOptions): Db {
     )
 
   /** The driver notices a lost idle connection only here. Nothing was done yet, so it begins again on another. */
-  async function begin<T>(isolation: Isolation, prepare: (on: Driver) => Promise<() => Promise<T>>): Promise<T> {
+  async function begin<T>(isolation: Isolation, work: (on: Driver) => Promise<T>): Promise<T> {
     for (let left = maxConcurrent; ; left--) {
       let hasBegun = false
       try {
-        return (await pools.current.transactions.begin(`isolation level ${isolation}`, async (on) => {
-          const work = await prepare(on)
+        return (await pools.current.transactions.begin(`isolation level ${isolation}`, (on) => {
           hasBegun = true
-          return work()
+          return work(on)
         })) as T
       } catch (error) {
         if (hasBegun || left === 0 || !isConnectionLost(error)) throw error
@@ -177,15 +176,15 @@ export function openClient(target: Target, options: ClientOptions): Db {
           requireTime()
           const isBounded = hasDeadline && isRemote
           const ended = begin(isolation, async (on) => {
-            if (isBounded)
-              await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
-            return async () => {
-              // Waiting for the connection may have taken all the time.
-              requireTime()
-              const result = await work(sqlOn(() => on))
-              requireTime()
-              return result
+            // Waiting for the connection may have taken all the time.
+            requireTime()
+            // Sent together with the first statement of the work.
+            if (isBounded) {
+              on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`.execute()
             }
+            const result = await work(sqlOn(() => on))
+            requireTime()
+            return result
           })
           // The `begin` and `commit` have no other deadline. The embedded engine has one connection that is not replaced,
           // so there they are awaited.

@@ -47,6 +47,12 @@ async function send(prompt: string, commit: string, positive: number, negative: 
     on conflict (organisation_id, month, block) do update set used = u.used + excluded.used`
 }
 
+/** Sends signals by which the second change is better. */
+async function decide(prompt: string): Promise<void> {
+  await send(prompt, before, 40, 60)
+  await send(prompt, after, 90, 10)
+}
+
 /** The database, with a call before each statement. */
 function intercept(before: (text: string, values: unknown[]) => void): Db {
   const on = (sql: Sql): Sql =>
@@ -117,10 +123,7 @@ test('only prompts with new signals are looked at, and only those that an endpoi
   await addEndpoint(org, { prompts: [wanted, archived] })
   await addEndpoint(other, { events: ['change.live', 'usage.threshold'] })
   const prompts = [wanted, unwanted, archived, await addPrompt(other), await addPrompt(unwatched)]
-  for (const prompt of prompts) {
-    await send(prompt, before, 40, 60)
-    await send(prompt, after, 90, 10)
-  }
+  for (const prompt of prompts) await decide(prompt)
   await look()
   await db.sql`delete from decided_verdicts`
   await look()
@@ -141,8 +144,7 @@ test('an endpoint is not told of verdicts that were known before it was created'
   }
   await addEndpoint(org)
   const fresh = await addPrompt(org, 'fresh', '2026-10-01T09:00:00Z')
-  await send(fresh, before, 40, 60)
-  await send(fresh, after, 90, 10)
+  await decide(fresh)
   // What comes between the endpoint and the first look does not make the old verdict news.
   await send(old, after, 10, 0)
   await look()
@@ -159,10 +161,7 @@ test('organisations take turns, and a prompt that cannot be read stops no other'
   for (const org of [large, small]) await addEndpoint(org)
   for (let number = 0; number < 25; number += 1) prompts.push(await addPrompt(large, `p${number}`))
   prompts.push(await addPrompt(small, 'only'))
-  for (const prompt of prompts) {
-    await send(prompt, before, 40, 60)
-    await send(prompt, after, 90, 10)
-  }
+  for (const prompt of prompts) await decide(prompt)
   const broken = await requirePrompt(db.sql, prompts[3] as string)
   const rollup = createSignalRollup(db)
   const catchUpEach = async (_: number, ids: number[]) => {
@@ -210,8 +209,7 @@ test('one replica looks at a time, until its lease ends', async () => {
   await addEndpoint(org)
   await look()
   const prompt = await addPrompt(org)
-  await send(prompt, before, 40, 60)
-  await send(prompt, after, 90, 10)
+  await decide(prompt)
   const replica = watch()
   await replica()
   expect(await readTold(org)).toEqual([])
@@ -224,8 +222,7 @@ test('an endpoint that wants more prompts than before is told of them without fu
   const org = await createOrg()
   const [wanted, other] = [await addPrompt(org), await addPrompt(org, 'other')]
   await addEndpoint(org, { prompts: [other] })
-  await send(wanted, before, 40, 60)
-  await send(wanted, after, 90, 10)
+  await decide(wanted)
   await db.sql`delete from verdict_lease`
   const replica = watch()
   await replica()
@@ -257,8 +254,7 @@ test.each([
     const org = await createOrg()
     await addEndpoint(org)
     const prompt = await addPrompt(org)
-    await send(prompt, before, 40, 60)
-    await send(prompt, after, 90, 10)
+    await decide(prompt)
     await look()
     await db.sql`delete from verdict_lease`
     const texts: string[] = []
