@@ -8,9 +8,10 @@ import { selectKnownCommits } from '../../src/impact/store_compare.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { engine } from '../harness.ts'
 import { entry, type Tenant } from '../service.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { useNewTenant, useOwnService } from '../use.ts'
 
-const service = useService()
+// Its own database: what other files leave changes the plans of statements, and so the rows that they read.
+const service = useOwnService()
 const tenant = useNewTenant(service)
 
 const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000).toISOString()
