@@ -151,7 +151,8 @@ begin
     from (
       select
         s.id, s.value, s.created_at,
-        case when jsonb_typeof(s.metadata -> 'commit_sha') = 'string' then s.metadata ->> 'commit_sha' end as text
+        case when jsonb_typeof(s.metadata -> 'commit_sha') = 'string' then s.metadata ->> 'commit_sha' end
+          collate "C" as text
       from signals s
       where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id
         and s.id > watermark.last_rolled_up_id

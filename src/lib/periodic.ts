@@ -16,7 +16,7 @@ export function runPeriodically(
 }
 
 /** A step of background work should take about this long: a statement that waits for a lock or the disk waits for the step. */
-const [shortMs, longMs] = [20, 50]
+const [shortMs, longMs] = [12, 30]
 
 /** The number of rows of the next step, after one that took `tookMs`. */
 export const nextStepRows = (rows: number, tookMs: number, minRows: number, maxRows: number): number => {
