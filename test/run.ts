@@ -35,7 +35,7 @@ const BOTH = [
   'prompts/{erase,rest}',
   'signals/{batch,erase,export,idempotency,list,metadata,retention,signals}',
   'stats/*',
-  'webhooks/{deliver,thresholds,verdicts}',
+  'webhooks/{thresholds,verdicts}',
 ]
 /** Never on the embedded engine: it does not matter to these, or they need the other one, or open it themselves. */
 const ONCE = ['test/once/**', 'test/lib/**', 'test/db/embedded*', 'test/backup/damage.test.ts']
