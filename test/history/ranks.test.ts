@@ -235,14 +235,16 @@ test('a page does not read a whole history to sort it, whatever the statistics',
   const tenants = await Promise.all(range(20).map(() => service.createTenant()))
   const { db } = service.services
   // Equally long histories, scattered over the table: there Postgres would rather collect all rows.
-  await db.sql`
-    insert into history_entries (
-      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at
-    )
-    select organisation_id, id, 'deployed', 'name', 'a@b.c', md5(n::text), 'main', now() - n * interval '1 minute'
-    from prompts, generate_series(1, 450) n
-    where public_id = any(${tenants.map(({ prompt }) => prompt)}::text[])
-    order by md5(n::text || id)`
+  for (const from of [1, 91, 181, 271, 361]) {
+    await db.sql`
+      insert into history_entries (
+        organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at
+      )
+      select organisation_id, id, 'deployed', 'name', 'a@b.c', md5(n::text), 'main', now() - n * interval '1 minute'
+      from prompts, generate_series(${from}::integer, ${from}::integer + 89) n
+      where public_id = any(${tenants.map(({ prompt }) => prompt)}::text[])
+      order by md5(n::text || id)`
+  }
   await db.sql`update prompts set history_count = 450 where history_count = 0`
   await db.sql.script('analyze history_entries')
   const prompt = await requirePrompt(db.sql, tenants[0]?.prompt as string)
