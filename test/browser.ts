@@ -59,10 +59,7 @@ async function watchPage(page: Page, origin: string): Promise<Watched> {
     if (['error', 'warning'].includes(message.type())) troubles.push(`console: ${message.text()}`)
   })
   page.on('pageerror', (error) => troubles.push(`thrown: ${error.message}`))
-  page.on('requestfailed', (request) => {
-    // A page that is left stops loading.
-    if (request.failure()?.errorText !== 'net::ERR_ABORTED') troubles.push(`failed: ${request.url()}`)
-  })
+  page.on('requestfailed', (request) => troubles.push(`failed: ${request.url()}`))
   page.on('response', (response) => {
     if (response.status() >= 400) troubles.push(`${response.status()}: ${response.url()}`)
   })

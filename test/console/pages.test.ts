@@ -402,6 +402,8 @@ test('a change is told by its title, and a comparison is missing for one of two 
   const answer = page.locator('.answer')
   await answer.getByText('There is no earlier change to compare with.').waitFor()
   await page.getByText('Greet by first name by Ada, 1 signal').waitFor()
+  // The chart's script has arrived: a reload would abort it.
+  await page.locator('.u-over').waitFor()
   await own.service.addHistory(id, [deployed('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', daysAgo(1))])
   await page.reload()
   await answer.getByText('The change before it has no signals.').waitFor()
