@@ -15,13 +15,14 @@ export function runPeriodically(
   return { stop: () => clearInterval(timer) }
 }
 
-/** A step of background work should take about this long: a statement that waits for a lock or the disk waits for the step. */
-const [shortMs, longMs] = [12, 30]
-
-/** The number of rows of the next step, after one that took `tookMs`. */
-export const nextStepRows = (rows: number, tookMs: number, minRows: number, maxRows: number): number => {
-  if (tookMs > longMs) return Math.max(minRows, Math.floor(rows / 2))
-  return tookMs < shortMs ? Math.min(maxRows, rows * 2) : rows
+/** The number of rows of the next step, after one that took `tookMs`: a step should take at most `maxMs`. */
+export const nextStepRows = (
+  { rows, tookMs, maxMs }: { rows: number; tookMs: number; maxMs: number },
+  minRows: number,
+  maxRows: number,
+): number => {
+  if (tookMs > maxMs) return Math.max(minRows, Math.floor(rows / 2))
+  return tookMs < 0.4 * maxMs ? Math.min(maxRows, rows * 2) : rows
 }
 
 /** Sleeps for as long as the step took, so that background work uses at most half of the database's time. */

@@ -15,6 +15,8 @@ export type PurgeSource = { organisationId: number; promptId: number | null; pub
 
 /** The signals of a step: it starts with the fewest, which is also what the embedded engine keeps to. */
 const [minStepRows, maxStepRows] = [500, 10_000]
+/** A statement that waits for a lock or the disk waits for the step. */
+const maxStepMs = 30
 const dayMs = 86_400_000
 /** No signal has an earlier or a later time. */
 const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
@@ -134,7 +136,8 @@ async function repeatSteps(
         const done = await step(id, since, rows)
         if (!done) return false
         since = done.found === rows ? done.firstAt : null
-        if (since && !isEmbedded) rows = nextStepRows(rows, performance.now() - startedAt, minStepRows, maxStepRows)
+        const took = { rows, tookMs: performance.now() - startedAt, maxMs: maxStepMs }
+        if (since && !isEmbedded) rows = nextStepRows(took, minStepRows, maxStepRows)
         await yieldFor(startedAt)
       }
     }

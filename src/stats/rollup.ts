@@ -12,6 +12,8 @@ export type SignalRollup = ReturnType<typeof createSignalRollup>
 
 /** Signals per step: it starts with the fewest, which is also what the embedded engine keeps to. */
 const minStepRows = 1_000
+/** No writer waits for a rollup, so its steps may be long. Every signal with a commit of its own makes one slow. */
+const maxStepMs = 100
 /** Steps per round. Under full load, rollups wait for a quieter time or for a reader. */
 const stepsPerRound = 10
 /** A prompt with more new signals than this is rolled up even then: its next reader would time out. */
@@ -52,7 +54,8 @@ export function createSignalRollup(
   async function takeStep(prompt: OwnedPrompt): Promise<{ rolledUp: number; isLast: boolean }> {
     const [rows, startedAt] = [stepRows, performance.now()]
     const rolledUp = await rollUpSignals(db.sql, prompt, rows)
-    if (rolledUp === rows) stepRows = nextStepRows(rows, performance.now() - startedAt, minStepRows, maxStepRows)
+    const took = { rows, tookMs: performance.now() - startedAt, maxMs: maxStepMs }
+    if (rolledUp === rows) stepRows = nextStepRows(took, minStepRows, maxStepRows)
     return { rolledUp, isLast: rolledUp < rows }
   }
 
