@@ -1,5 +1,5 @@
-// A lane is a queue with at most one write in flight. What arrives meanwhile is the next batch. A group whose rows are
-// locked by another transaction has its own lane until its queue is empty, so that it delays no other group.
+// A lane is a queue with one write in flight, or a few where commits are slow. What arrives meanwhile is the next batch. A
+// group whose rows are locked by another transaction has its own lane until its queue is empty, so that it delays no other.
 // Lingering waits up to a millisecond for the few callers who were just answered, because many send again immediately.
 // Otherwise some of them would be written while the others wait.
 import { nextTurn } from './turns.ts'
@@ -25,6 +25,8 @@ type Options<Item, Outcome> = {
   /** An item whose write has not started by then, on the clock of `performance.now()`, is rejected and never written. */
   deadlineOf(item: Item): number
   lingerMs: number
+  /** How many writes may be in flight at once. Those of a group with its own lane never overlap. */
+  maxWrites(): number
   /** Called when a write starts, with the number of its items and how long the first of them waited. */
   onWrite?: (items: number, waitedMs: number) => void
 }
@@ -44,8 +46,8 @@ const lingerCooldown = 15
 
 class Lane<Item, Outcome> {
   queue: Queued<Item, Outcome>[] = []
-  /** Resolves when the queue is empty; undefined while the lane is idle. */
-  writing: Promise<void> | undefined
+  /** Each takes one batch after the other, and resolves when the queue is empty. */
+  writing = new Set<Promise<void>>()
   /** While lingering: the number of queued items that ends it, and the function that does. */
   lingering: { items: number; end(): void } | undefined
   cooldown = 0
@@ -70,10 +72,15 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   function enqueue(lane: Lane<Item, Outcome>, one: Queued<Item, Outcome>): void {
     lane.queue.push(one)
     if (lane.lingering && lane.queue.length >= lane.lingering.items) lane.lingering.end()
-    lane.writing ??= nextTurn().then(() => writeAll(lane))
+    if (lane.writing.size < (lane === common ? options.maxWrites() : 1)) start(lane)
   }
 
-  async function writeAll(lane: Lane<Item, Outcome>): Promise<void> {
+  function start(lane: Lane<Item, Outcome>): void {
+    const writing: Promise<void> = nextTurn().then(() => writeAll(lane, () => lane.writing.delete(writing)))
+    lane.writing.add(writing)
+  }
+
+  async function writeAll(lane: Lane<Item, Outcome>, end: () => void): Promise<void> {
     let answerLast = nothingToAnswer
     let lastBatch = 0
     while (lane.queue.length > 0) {
@@ -92,7 +99,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     }
     answerLast()
     for (const [group, one] of own) if (one === lane) own.delete(group)
-    lane.writing = undefined
+    end()
   }
 
   function countFitting(queue: Batch, lastBatch: number): number {
@@ -177,7 +184,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     },
     async drain(): Promise<void> {
       for (;;) {
-        const writing = [common, ...own.values()].flatMap((lane) => lane.writing ?? [])
+        const writing = [common, ...own.values()].flatMap((lane) => [...lane.writing])
         if (writing.length === 0) return
         await Promise.all(writing)
       }

@@ -59,13 +59,15 @@ export function createSignalRecorder(
 ): SignalRecorder {
   /** Keeps a flood of requests with a full key off Postgres. */
   const keyRefusals = createRefusals(10_000)
-  let lastWriteMs = 0
+  /** How long the last two writes took. Of two in flight, one may be confirmed together with the other, and so be fast. */
+  let lastWritesMs = [0, 0]
+  const commitsEarly = () => !db.isEmbedded && lastWritesMs.some(isSlowWrite)
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
     async write(signals) {
       const startedAt = performance.now()
-      const writing = writeSignals(db.sql, signals, { commitsEarly: !db.isEmbedded && isSlowWrite(lastWriteMs) })
+      const writing = writeSignals(db.sql, signals, { commitsEarly: commitsEarly() })
       const results = await writing.finally(() => {
-        lastWriteMs = performance.now() - startedAt
+        lastWritesMs = [lastWritesMs[1] as number, performance.now() - startedAt]
       })
       applyResults(signals, results, admission, observe, rollup)
       results.forEach(({ outcome, keyUsage, month }, index) => {
@@ -83,6 +85,8 @@ export function createSignalRecorder(
     maxQueued: 10_000,
     deadlineOf: ({ deadline }) => deadline - writeMs,
     lingerMs: 1,
+    // A write that commits early holds no lock while it waits, so the next one need not wait for it.
+    maxWrites: () => (commitsEarly() ? 2 : 1),
     onWrite: (signals, waitedMs) => observe?.batchStarted(signals, waitedMs),
   })
   // A batch must not hold an Idempotency-Key twice, so requests with the same key wait for each other.
@@ -136,7 +140,7 @@ export function createSignalRecorder(
 }
 
 /**
- * Whether the next write commits early. Where commits are slow, replicas would wait for each other's locks; where they are
+ * Whether the next writes commit early. Where commits are slow, replicas would wait for each other's locks; where they are
  * fast, the second transaction only costs.
  */
 export const isSlowWrite = (tookMs: number): boolean => tookMs > slowWriteMs

@@ -29,6 +29,7 @@ function setUp(options: Options = {}) {
     maxQueued: 1_000,
     deadlineOf: () => Number.POSITIVE_INFINITY,
     lingerMs: 0,
+    maxWrites: () => 1,
     ...options,
   })
   const settle = async () => {
@@ -122,6 +123,49 @@ test('there is no lingering for more than a few callers', async () => {
   expect(await last).toBe('wrote b1')
   expect((await first).length).toBe(20)
   expect(writes.length).toBe(2)
+})
+
+test('two writes may be in flight', async () => {
+  const { group, writes, finish } = setUp({ maxWrites: () => 2 })
+  const added = [group.add('a1')]
+  await nextTurn()
+  added.push(group.add('a2'))
+  await nextTurn()
+  added.push(group.add('a3'), group.add('b4'))
+  await nextTurn()
+  expect(writes).toEqual(['a1', 'a2'])
+  await finish(2)
+  expect(await Promise.all(added)).toEqual(['a1', 'a2', 'a3', 'b4'].map((item) => `wrote ${item}`))
+  expect(writes).toEqual(['a1', 'a2', 'a3 b4'])
+})
+
+test.each([1, 2])('what callers add as soon as they are answered is written once (%d in flight)', async (maxWrites) => {
+  const { group, writes, finish } = setUp({ maxWrites: () => maxWrites })
+  let active = 20
+  for (let caller = 0; caller < 20; caller += 1) {
+    const repeat = async () => {
+      for (let number = 0; number < 50; number += 1) await group.add(`${caller % 3}-${caller}-${number}`)
+      active -= 1
+    }
+    repeat()
+  }
+  for (let round = 0; round < 500 && active > 0; round += 1) await finish()
+  const items = writes.flatMap((write) => write.split(' '))
+  expect([active, items.length, new Set(items).size]).toEqual([0, 1_000, 1_000])
+})
+
+test('a group in its own lane has one write in flight', async () => {
+  const { group, writes, held, finish } = setUp({ maxWrites: () => 2 })
+  held.add('a')
+  const first = group.add('a1')
+  await finish(2)
+  const others = [group.add('a2'), group.add('a3')]
+  await nextTurn()
+  expect(writes).toEqual(['a1', 'a1', 'a1'])
+  held.clear()
+  await finish(2)
+  expect(await Promise.all([first, ...others])).toEqual(['wrote a1', 'wrote a2', 'wrote a3'])
+  expect(writes).toEqual(['a1', 'a1', 'a1', 'a2 a3'])
 })
 
 test('one bad item fails alone, after few writes; the others are written', async () => {
