@@ -45,8 +45,8 @@ type PendingSignal = SignalToWrite & { deadline: number }
 
 /** The part of a caller's time that is reserved for the write itself. */
 const writeMs = 500
-/** A write that takes longer waits for the disk, a standby or a lock. */
-const slowWriteMs = 8
+/** A write that takes longer waits for the disk, a standby or a lock: so long, and for each signal. */
+const [slowWriteMs, slowSignalMs] = [8, 0.03]
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
 
@@ -59,15 +59,15 @@ export function createSignalRecorder(
 ): SignalRecorder {
   /** Keeps a flood of requests with a full key off Postgres. */
   const keyRefusals = createRefusals(10_000)
-  /** How long the last two writes took. Of two in flight, one may be confirmed together with the other, and so be fast. */
-  let lastWritesMs = [0, 0]
-  const commitsEarly = () => !db.isEmbedded && lastWritesMs.some(isSlowWrite)
+  /** Whether the last two writes were slow. Of two in flight, one may be confirmed together with the other, and so be fast. */
+  let wereSlow = [false, false]
+  const commitsEarly = () => !db.isEmbedded && wereSlow.includes(true)
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
     async write(signals) {
       const startedAt = performance.now()
       const writing = writeSignals(db.sql, signals, { commitsEarly: commitsEarly() })
       const results = await writing.finally(() => {
-        lastWritesMs = [lastWritesMs[1] as number, performance.now() - startedAt]
+        wereSlow = [wereSlow[1] === true, isSlowWrite(performance.now() - startedAt, signals.length)]
       })
       applyResults(signals, results, admission, observe, rollup)
       results.forEach(({ outcome, keyUsage, month }, index) => {
@@ -143,7 +143,7 @@ export function createSignalRecorder(
  * Whether the next writes commit early. Where commits are slow, replicas would wait for each other's locks; where they are
  * fast, the second transaction only costs.
  */
-export const isSlowWrite = (tookMs: number): boolean => tookMs > slowWriteMs
+export const isSlowWrite = (tookMs: number, signals: number): boolean => tookMs > slowWriteMs + slowSignalMs * signals
 
 /** Reports the results of a write to the admission, the observer and the rollup. */
 export function applyResults(
