@@ -12,7 +12,6 @@ import {
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import { type Account, type PullRequestPayload, repositoryIdOf } from './schema.ts'
-import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,
   addPrompts,
@@ -21,12 +20,13 @@ import {
   type MergedPullRequest,
   type PullRequest,
   type Push,
+  type RepositoryRef,
   savePullRequest,
   selectMerges,
   selectPrompts,
   selectPullRequestsFrom,
   selectPushes,
-} from './store_pushes.ts'
+} from './store.ts'
 
 type ParsedPullRequest = { action: string; pr: GivenPullRequest; isDefaultBase: boolean }
 
