@@ -2,7 +2,7 @@
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { Spellings } from './commit_names.ts'
-import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
+import type { EntryIdentity, KnownEntry, LiveEntry } from './known_entries.ts'
 import type { MergedCommit } from './reconcile.ts'
 import type { EntryRow } from './store.ts'
 
