@@ -2,7 +2,6 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { type Caller, visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
@@ -34,7 +33,6 @@ type Services = {
   clock: Clock
   findPrompt: PromptFinder['find']
   historyReader: HistoryReader
-  heavyReads: HeavyReads
 }
 type PromptParams = { prompt_id: string }
 type EntryParams = PromptParams & { entry_id: string }
@@ -107,10 +105,7 @@ const operations = describeOperations('History', {
   },
 })
 
-export const historyRoutes = (
-  { db, clock, findPrompt, historyReader, heavyReads }: Services,
-  { authenticated }: RouteWrapper,
-) =>
+export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'history' })
     .get(
       path,
@@ -158,7 +153,7 @@ export const historyRoutes = (
         const { path: file } = await showPrompt(db, prompt)
         const { readDiff } = await import('./diff.ts')
         const read = () => readDiff(db.sql, prompt, file ?? prompt_id, id, base)
-        const { entry, base: before, ...texts } = await heavyReads(caller.organisationId, read)
+        const { entry, base: before, ...texts } = await db.heavyRead(caller.organisationId, read)
         const show = (row: object) => visibleTo(caller, 'history:read', row, alwaysInDiff)
         return context.replyData({ entry: show(entry), base: before && show(before), ...texts })
       }),

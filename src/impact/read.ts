@@ -15,15 +15,11 @@ import { type Change, selectChangeCommits, selectChanges, selectNewestChanges, s
 type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
-export async function readSnapshot<T>(
-  db: Db,
-  rollup: SignalRollup,
-  prompt: OwnedPrompt,
-  read: (sql: Sql) => Promise<T>,
-) {
-  await rollup.catchUp(prompt)
-  return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
-}
+export const readSnapshot = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPrompt, read: (sql: Sql) => Promise<T>) =>
+  db.heavyRead(prompt.organisationId, async () => {
+    await rollup.catchUp(prompt)
+    return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
+  })
 
 export async function readImpact(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
   if (query.pair) return readPair(sql, prompt, query.pair, query.margin)

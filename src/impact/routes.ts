@@ -1,7 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { EntryPath } from '../history/schema.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
@@ -27,7 +26,6 @@ type Services = {
   db: Db
   clock: Clock
   rollup: SignalRollup
-  heavyReads: HeavyReads
   findPrompt: PromptFinder['find']
   baseUrl: string
 }
@@ -75,10 +73,9 @@ const operations = describeOperations('Impact', {
 })
 
 export function impactRoutes(services: Services, { authenticated }: RouteWrapper) {
-  const { db, rollup, heavyReads, findPrompt, baseUrl } = services
+  const { db, rollup, findPrompt, baseUrl } = services
   const orders = createPromptOrders(services)
-  const read = <T>(prompt: OwnedPrompt, work: (sql: Sql) => Promise<T>) =>
-    heavyReads(prompt.organisationId, () => readSnapshot(db, rollup, prompt, work))
+  const read = <T>(prompt: OwnedPrompt, work: (sql: Sql) => Promise<T>) => readSnapshot(db, rollup, prompt, work)
   return new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',

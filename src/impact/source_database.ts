@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { createHeavyReads } from '../db/heavy_reads.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
@@ -27,7 +26,7 @@ export function openDatabaseSource(db: Db, clock: Clock, org: string | null): Im
     },
     async listPrompts(query) {
       const { id: organisationId } = await requireOrganisation(db, org ?? '')
-      const services = { db, clock, rollup, heavyReads: createHeavyReads() }
+      const services = { db, clock, rollup }
       const orders = createPromptOrders(services)
       return readOverview({ ...services, orders }, organisationId, overviewParams.parse(query))
     },

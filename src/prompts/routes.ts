@@ -2,7 +2,6 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { invalid } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { visibleTo } from '../http/caller.ts'
@@ -21,7 +20,6 @@ type Services = {
   db: Db
   clock: Clock
   findPrompt: PromptFinder['find']
-  heavyReads: HeavyReads
 }
 type PromptParams = { prompt_id: string }
 
@@ -74,7 +72,7 @@ const operations = describeOperations('Prompts', {
 const validateNew = createValidator(NewPrompt, 'The prompt')
 const validateChange = createChangeValidator(PromptChange)
 
-export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
+export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })
     .get(
       '/api/v1/prompts',
@@ -82,7 +80,7 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
         const { search, archived, ...page } = promptParams.parse(searchOf(context.request))
         const list = () => listPrompts(db, organisationId, page, { search, archived })
         // A search reads every prompt of the organisation.
-        return replyPage(context, await (search === null ? list() : heavyReads(organisationId, list)))
+        return replyPage(context, await (search === null ? list() : db.heavyRead(organisationId, list)))
       }),
       { detail: operations.listPrompts },
     )

@@ -2,7 +2,6 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { type ApiError, invalid, notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
 import { createInFlightLimiter, mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
 import { answerPreflight } from '../http/caller.ts'
@@ -39,7 +38,6 @@ type Services = {
   findCachedPrompt: PromptFinder['findCached']
   signalRecorder: SignalRecorder
   recordBatch: BatchRecorder
-  heavyReads: HeavyReads
 }
 
 type PromptParams = { prompt_id: string }
@@ -106,7 +104,7 @@ const operations = describeOperations('Signals', {
 const validate = createValidator(NewSignal, 'The signal')
 
 export const signalRoutes = (
-  { db, clock, findPrompt, findCachedPrompt, signalRecorder, heavyReads }: Services,
+  { db, clock, findPrompt, findCachedPrompt, signalRecorder }: Services,
   { authenticated, publicRoute }: RouteWrapper,
 ) =>
   new Elysia({ name: 'signals' })
@@ -137,7 +135,7 @@ export const signalRoutes = (
         const prompt = await findPrompt(organisationId, prompt_id)
         const query = signalListParams.parse(searchOf(context.request))
         const list = () => listSignals(db, prompt, query)
-        const page = await (isSearch(query.filter) ? heavyReads(organisationId, list) : list())
+        const page = await (isSearch(query.filter) ? db.heavyRead(organisationId, list) : list())
         const json = `[${page.data.map(signalJson).join()}]`
         return replyJsonPage(context, `/api/v1/prompts/${prompt_id}/signals`, json, page.limit, page.nextCursor)
       }),

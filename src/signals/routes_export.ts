@@ -1,6 +1,5 @@
 import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { unavailable } from '../errors.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
@@ -16,7 +15,7 @@ import type { ExportSource, ExportStep } from './export.ts'
 import { exportExamples } from './schema.ts'
 import { exportParams } from './schema_params.ts'
 
-type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find']; heavyReads: HeavyReads }
+type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find'] }
 type PromptParams = { prompt_id: string }
 
 const about =
@@ -44,7 +43,7 @@ const operations = describeOperations('Signals', {
 
 const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
 
-export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) {
+export function exportRoutes({ db, drain, log, findPrompt }: Services, { authenticated }: RouteWrapper) {
   // An export lasts as long as its client reads, so no other export waits for its end.
   const tooMany = 'Too many exports are running: two for this organisation, or 16 in total. Retry when one has ended.'
   const rejectWith = () => unavailable('overload', tooMany, 10)
@@ -60,7 +59,7 @@ export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Service
       if (error) log.error({ err: error, request_id: context.requestId }, 'export aborted')
     }
     try {
-      const steps = exportSignals(db, source, query, (step) => heavyReads(source.organisationId, step))
+      const steps = exportSignals(db, source, query)
       return await replyStream(context, textsOf(steps, context), {
         type: types[query.format],
         fileName: `${name}.${query.format}`,

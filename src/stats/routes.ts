@@ -1,7 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { searchOf } from '../http/paging.ts'
@@ -17,7 +16,6 @@ type Services = {
   clock: Clock
   rollup: SignalRollup
   findPrompt: PromptFinder['find']
-  heavyReads: HeavyReads
 }
 type PromptParams = { prompt_id: string }
 
@@ -33,13 +31,13 @@ const counting = describeOperation({
   success: { status: 200, description: 'The counts.', schema: SignalStats },
 })
 
-export const statsRoutes = ({ db, clock, rollup, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
+export const statsRoutes = ({ db, clock, rollup, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'stats' }).get(
     '/api/v1/prompts/:prompt_id/stats',
     authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
       const prompt = await findPrompt(organisationId, prompt_id)
       const query = parseStatsQuery(searchOf(context.request), clock.now())
-      const stats = await heavyReads(organisationId, () => readStats(db, rollup, prompt, query))
+      const stats = await db.heavyRead(organisationId, () => readStats(db, rollup, prompt, query))
       return context.reply(200, JSON.stringify(stats))
     }),
     { detail: counting },
