@@ -7,7 +7,6 @@ import { type Caller, visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { queryTextOf, searchOf } from '../http/paging.ts'
 import { requireId } from '../lib/params.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
@@ -112,7 +111,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
       authenticated('history:read', async (context, params: PromptParams, { organisationId }) => {
         const { request } = context
         const found = await historyReader.findHistory(organisationId, params.prompt_id)
-        const query = parseHistoryQuery(queryTextOf(request))
+        const query = parseHistoryQuery(context.queryText)
         const etag = etagOf(found.version, query)
         if (matchesEtag(request.headers.get('if-none-match'), etag)) {
           return context.reply(304, null, cachingHeaders(etag))
@@ -149,7 +148,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
       authenticated('prompts:read', async (context, { prompt_id, entry_id }: EntryParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, prompt_id)
         const id = requireId(entry_id)
-        const { base } = diffParams.parse(searchOf(context.request))
+        const { base } = diffParams.parse(context.searchParams)
         const { path: file } = await showPrompt(db, prompt)
         const { readDiff } = await import('./diff.ts')
         const read = () => readDiff(db.sql, prompt, file ?? prompt_id, id, base)

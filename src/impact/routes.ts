@@ -5,7 +5,7 @@ import { EntryPath } from '../history/schema.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describePage, replyPage, searchOf } from '../http/paging.ts'
+import { describePage, replyPage } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import { requireId } from '../lib/params.ts'
 import type { OwnedPrompt, PromptFinder } from '../prompts/find.ts'
@@ -81,7 +81,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
       '/api/v1/prompts/:prompt_id/impact',
       authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
-        const query = impactParams.parse(searchOf(context.request))
+        const query = impactParams.parse(context.searchParams)
         const [shown, page] = await Promise.all([
           showPrompt(db, prompt),
           read(prompt, (sql) => readImpact(sql, prompt, query)),
@@ -99,7 +99,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
         'signals:read',
         async (context, { prompt_id: id, entry_id }: PromptParams & { entry_id: string }, { organisationId }) => {
           const prompt = await findPrompt(organisationId, id)
-          const { margin } = daysParams.parse(searchOf(context.request))
+          const { margin } = daysParams.parse(context.searchParams)
           const entryId = requireId(entry_id)
           return context.replyData(await read(prompt, (sql) => readChangeDays(sql, prompt, entryId, margin)))
         },
@@ -110,7 +110,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
       '/api/v1/prompts/:prompt_id/compare',
       authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
-        const query = compareParams.parse(searchOf(context.request))
+        const query = compareParams.parse(context.searchParams)
         return context.replyData(await read(prompt, (sql) => readCompare(sql, prompt, query)))
       }),
       { detail: operations.comparePrompt },
@@ -118,7 +118,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
     .get(
       '/api/v1/impact',
       authenticated('signals:read', async (context, _: object, { organisationId }) => {
-        const query = overviewParams.parse(searchOf(context.request))
+        const query = overviewParams.parse(context.searchParams)
         const { sortedAt, ...page } = await readOverview({ ...services, orders }, organisationId, query)
         return replyPage(context, page, sortedAt && { sorted_at: sortedAt })
       }),

@@ -8,7 +8,7 @@ import { visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describePage, replyPage, searchOf } from '../http/paging.ts'
+import { describePage, replyPage } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from './find.ts'
@@ -77,7 +77,7 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (context, _: object, { organisationId }) => {
-        const { search, archived, ...page } = promptParams.parse(searchOf(context.request))
+        const { search, archived, ...page } = promptParams.parse(context.searchParams)
         const list = () => listPrompts(db, organisationId, page, { search, archived })
         // A search reads every prompt of the organisation.
         return replyPage(context, await (search === null ? list() : db.heavyRead(organisationId, list)))

@@ -7,7 +7,7 @@ import { createInFlightLimiter, mebibyte, parseJson, readByHandler, readJsonText
 import { answerPreflight } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
+import { describePage, replyJsonPage } from '../http/paging.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { requireId } from '../lib/params.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -133,7 +133,7 @@ export const signalRoutes = (
       path,
       authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, prompt_id)
-        const query = signalListParams.parse(searchOf(context.request))
+        const query = signalListParams.parse(context.searchParams)
         const list = () => listSignals(db, prompt, query)
         const page = await (isSearch(query.filter) ? db.heavyRead(organisationId, list) : list())
         const json = `[${page.data.map(signalJson).join()}]`

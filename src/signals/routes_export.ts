@@ -4,7 +4,6 @@ import { unavailable } from '../errors.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { searchOf } from '../http/paging.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import { replyStream } from '../http/stream.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -52,7 +51,7 @@ export function exportRoutes({ db, drain, log, findPrompt }: Services, { authent
   async function answer(context: RequestContext, source: ExportSource, name: string): Promise<Response> {
     // Loaded on first use: many services never export.
     const { exportSignals } = await import('./export.ts')
-    const query = exportParams.parse(searchOf(context.request))
+    const query = exportParams.parse(context.searchParams)
     const release = await limitExports.acquire({ tenant: source.organisationId })
     const onEnd = (error?: unknown) => {
       release()

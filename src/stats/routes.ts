@@ -3,7 +3,6 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { searchOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { parseStatsQuery } from './query.ts'
@@ -36,7 +35,7 @@ export const statsRoutes = ({ db, clock, rollup, findPrompt }: Services, { authe
     '/api/v1/prompts/:prompt_id/stats',
     authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
       const prompt = await findPrompt(organisationId, prompt_id)
-      const query = parseStatsQuery(searchOf(context.request), clock.now())
+      const query = parseStatsQuery(context.searchParams, clock.now())
       const stats = await db.heavyRead(organisationId, () => readStats(db, rollup, prompt, query))
       return context.reply(200, JSON.stringify(stats))
     }),
