@@ -2,7 +2,7 @@
 // report any number of one commit, so they are searched by bisection.
 import { firstIndex } from '../lib/bisect.ts'
 import { type CommitOfPrompt, commitKey } from './commit_names.ts'
-import type { EntryRow } from './store.ts'
+import type { EntryRow } from './schema.ts'
 
 /** An entry to be written, with the rest of its identity and who reported it. */
 export type EntryToRecord = Omit<EntryRow, 'id'> & {

@@ -11,10 +11,8 @@ import type { Prompt } from '../prompts/find.ts'
 import { emitEvent } from '../webhooks/events.ts'
 import { beginsOf, type CommitOfPrompt, commitKey, createWholeFinder, spellingsOf } from './commit_names.ts'
 import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './known_entries.ts'
-import { showTitledEntry } from './read.ts'
 import { type Context, type Outcome, reconcile } from './reconcile.ts'
-import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
-import type { EntryRow } from './store.ts'
+import { type EntryRow, type HistoryEntry, NewHistoryEntry, showTitledEntry } from './schema.ts'
 import {
   selectCommitEntries,
   selectLiveChanges,

@@ -1,6 +1,7 @@
 import type { Db, Sql } from '../db/client.ts'
 import { canBeginHash } from '../history/commit_names.ts'
-import { readEntries, showTitledEntry } from '../history/read.ts'
+import { readEntries } from '../history/read.ts'
+import { showTitledEntry } from '../history/schema.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
