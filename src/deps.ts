@@ -112,7 +112,6 @@ export function createServices(
     verifyKey: keys.verify,
     lostConnections: () => lostConnections,
     findPrompt: prompts.find,
-    findCachedPrompt: prompts.findCached,
     signalRecorder,
     recordBatch: createBatchRecorder(db, admission, metrics.signals, rollup),
     rollup,

@@ -27,7 +27,7 @@ export async function recordHistoryBatch(
   clock: Clock,
   organisationId: number,
   given: unknown,
-  findPrompt: (publicId: string) => Promise<Prompt>,
+  findPrompt: (publicId: string) => Prompt | Promise<Prompt>,
   deadline?: number,
 ): Promise<BatchResult> {
   const {

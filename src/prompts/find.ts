@@ -23,11 +23,8 @@ export function createPromptFinder(db: Db) {
   // prompt takes the same path, and the same time, as one that does not exist.
   let cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
-  /** Without a promise: a refused signal then needs no extra turn of the event loop. */
-  const findCached = (organisationId: number, publicId: string) => cache.get(keyOf(organisationId, publicId))
-
   // Concurrent look-ups share one statement: a batch of history entries needs hundreds.
-  const lookUp = createDataLoader(async (keys) => {
+  const load = createDataLoader(async (keys) => {
     const publicIds = keys.map((key) => key.slice(key.indexOf(' ') + 1))
     // Rows are matched by their own values, never by their order.
     return new Map(
@@ -37,18 +34,23 @@ export function createPromptFinder(db: Db) {
     )
   })
 
+  async function lookUp(key: string, publicId: string): Promise<Prompt> {
+    // A prompt read before the cache was emptied is not cached after it.
+    const cacheOfNow = cache
+    const prompt = isPromptId(publicId) ? await load(key) : undefined
+    if (!prompt) throw notFound()
+    cacheOfNow.set(key, prompt)
+    return prompt
+  }
+
   return {
-    findCached,
-    /** Rejects with `not_found` unless the prompt is the organisation's own. */
-    async find(organisationId: number, publicId: string): Promise<Prompt> {
-      const cached = findCached(organisationId, publicId)
-      if (cached) return cached
-      // A prompt read before the cache was emptied is not cached after it.
-      const cacheOfNow = cache
-      const prompt = isPromptId(publicId) ? await lookUp(keyOf(organisationId, publicId)) : undefined
-      if (!prompt) throw notFound()
-      cacheOfNow.set(keyOf(organisationId, publicId), prompt)
-      return prompt
+    /**
+     * Rejects with `not_found` unless the prompt is the organisation's own. A cached one is returned without a promise: a
+     * refused signal then needs no extra turn of the event loop.
+     */
+    find(organisationId: number, publicId: string): Prompt | Promise<Prompt> {
+      const key = keyOf(organisationId, publicId)
+      return cache.get(key) ?? lookUp(key, publicId)
     },
     /** For a prompt that was erased, and after a failover, when another may have its id. Nothing read before is cached. */
     forget(): void {

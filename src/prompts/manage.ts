@@ -18,7 +18,6 @@ import {
   markChanges,
   type Prompt,
   type PromptFile,
-  selectPrompt,
   selectPromptNames,
   selectPromptRows,
   selectPrompts,
@@ -113,8 +112,8 @@ export async function listAllPrompts(
   return prompts.toReversed().map(({ id, ...prompt }) => ({ id, org, ...prompt }))
 }
 
-export async function showPrompt(db: Db, prompt: Prompt): Promise<PromptRow> {
-  const row = await selectPrompt(db.sql, prompt)
+export async function showPrompt(db: Db, { id, organisationId }: Prompt): Promise<PromptRow> {
+  const [row] = await listPromptsOf(db.sql, organisationId, [id])
   // Only a failover that lost the prompt leads here.
   if (!row) throw notFound()
   return row
@@ -137,7 +136,7 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
   try {
     return await db.transaction(async (sql) => {
       if (!(await lockPrompt(sql, prompt))) throw notFound()
-      const before = (await selectPrompt(sql, prompt)) as PromptRow
+      const [before] = (await listPromptsOf(sql, organisationId, [prompt.id])) as [PromptRow]
       const changed = { ...before, ...change }
       const isSameFile = changed.repository === before.repository && changed.path === before.path
       const isSameBranch = changed.live_branch === before.live_branch

@@ -35,7 +35,6 @@ type Services = {
   db: Db
   clock: Clock
   findPrompt: PromptFinder['find']
-  findCachedPrompt: PromptFinder['findCached']
   signalRecorder: SignalRecorder
   recordBatch: BatchRecorder
 }
@@ -104,7 +103,7 @@ const operations = describeOperations('Signals', {
 const validate = createValidator(NewSignal, 'The signal')
 
 export const signalRoutes = (
-  { db, clock, findPrompt, findCachedPrompt, signalRecorder }: Services,
+  { db, clock, findPrompt, signalRecorder }: Services,
   { authenticated, publicRoute }: RouteWrapper,
 ) =>
   new Elysia({ name: 'signals' })
@@ -112,7 +111,8 @@ export const signalRoutes = (
     .post(
       path,
       authenticated('signals:write', async (context, { prompt_id }: PromptParams, { organisationId, browser }) => {
-        const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
+        const found = findPrompt(organisationId, prompt_id)
+        const prompt = found instanceof Promise ? await found : found
         const idempotencyKey = parseIdempotencyKey(context.request.headers.get('idempotency-key'))
         // Every visitor of a page has its key, and must not use up the organisation's memory for larger bodies.
         const text = await readJsonText(context, browser ? smallBody : undefined)
