@@ -162,18 +162,19 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         const { headers } = request
         const verify = () => verifyKey(headers.get('authorization'))
         const requireAccess = ({ scopes, browser }: Caller) => {
+          context.cors = undefined
           if (browser) context.cors = corsHeaders(headers.get('origin'), browser.origins)
           if (scope !== null && !scopes.includes(scope)) throw forbidden(scope)
         }
+        const verifyCurrent = async () => {
+          const current = await verify()
+          requireAccess(current)
+          requirePrompt(current, params)
+          return current
+        }
         const enter = (caller: Caller) => {
           context.caller = caller
-          context.verifyAgain = async () => {
-            const current = await verify()
-            context.cors = undefined
-            requireAccess(current)
-            requirePrompt(current, params)
-            requireNotNarrowed(caller, current)
-          }
+          context.verifyAgain = async () => requireNotNarrowed(caller, await verifyCurrent())
           requireAccess(caller)
           const rejected = perKey && rejectExceeded(context, perKey.take(caller.id), 'key_rate')
           if (rejected) return rejected
@@ -187,9 +188,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
           if (lostConnections() === lostBefore) return response
           lostBefore = lostConnections()
           response.body?.cancel().catch(() => {})
-          const current = await verify()
-          requireAccess(current)
-          requirePrompt(current, params)
+          const current = await verifyCurrent()
           context.caller = current
           return readAgainIfLost(await handle(context, params, current))
         }
