@@ -33,8 +33,7 @@ type Services = {
   findPrompt: PromptFinder['find']
   historyReader: HistoryReader
 }
-type PromptParams = { prompt_id: string }
-type EntryParams = PromptParams & { entry_id: string }
+type EntryParams = PromptPath & { entry_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
 
@@ -108,7 +107,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
   new Elysia({ name: 'history' })
     .get(
       path,
-      authenticated('history:read', async (context, params: PromptParams, { organisationId }) => {
+      authenticated('history:read', async (context, params: PromptPath, { organisationId }) => {
         const { request } = context
         const found = await historyReader.findHistory(organisationId, params.prompt_id)
         const query = parseHistoryQuery(context.queryText)
@@ -123,7 +122,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
     )
     .post(
       path,
-      authenticated('history:write', async (context, params: PromptParams, caller) => {
+      authenticated('history:write', async (context, params: PromptPath, caller) => {
         const prompt = await findPrompt(caller.organisationId, params.prompt_id)
         const { body, request } = await readIdempotentRequest(context, caller.organisationId, (given) => given)
         const { entry, isNew } = await recordEntry(db, clock, prompt, body, request)

@@ -29,7 +29,6 @@ type Services = {
   findPrompt: PromptFinder['find']
   baseUrl: string
 }
-type PromptParams = { prompt_id: string }
 
 const operations = describeOperations('Impact', {
   getPromptImpact: {
@@ -79,7 +78,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
   return new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',
-      authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id: id }: PromptPath, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
         const query = impactParams.parse(context.searchParams)
         const [shown, page] = await Promise.all([
@@ -97,7 +96,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
       '/api/v1/prompts/:prompt_id/impact/:entry_id/days',
       authenticated(
         'signals:read',
-        async (context, { prompt_id: id, entry_id }: PromptParams & { entry_id: string }, { organisationId }) => {
+        async (context, { prompt_id: id, entry_id }: PromptPath & { entry_id: string }, { organisationId }) => {
           const prompt = await findPrompt(organisationId, id)
           const { margin } = daysParams.parse(context.searchParams)
           const entryId = requireId(entry_id)
@@ -108,7 +107,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
     )
     .get(
       '/api/v1/prompts/:prompt_id/compare',
-      authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id: id }: PromptPath, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
         const query = compareParams.parse(context.searchParams)
         return context.replyData(await read(prompt, (sql) => readCompare(sql, prompt, query)))

@@ -21,7 +21,6 @@ type Services = {
   clock: Clock
   findPrompt: PromptFinder['find']
 }
-type PromptParams = { prompt_id: string }
 
 const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt }
 
@@ -99,14 +98,14 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
     )
     .get(
       '/api/v1/prompts/:prompt_id',
-      authenticated('prompts:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
+      authenticated('prompts:read', async (context, { prompt_id: id }: PromptPath, { organisationId }) => {
         return context.replyData(await showPrompt(db, await findPrompt(organisationId, id)))
       }),
       { detail: operations.getPrompt },
     )
     .patch(
       '/api/v1/prompts/:prompt_id',
-      authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
+      authenticated('prompts:write', async (context, { prompt_id: id }: PromptPath, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
         const given = validateChange(parseJson(await readJsonText(context)))
         const { name, archived, live_branch: liveBranch } = given

@@ -39,8 +39,7 @@ type Services = {
   recordBatch: BatchRecorder
 }
 
-type PromptParams = { prompt_id: string }
-type SignalParams = PromptParams & { signal_id: string }
+type SignalParams = PromptPath & { signal_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/signals'
 
@@ -110,7 +109,7 @@ export const signalRoutes = (
     .options(path, publicRoute(answerPreflight), { detail: { hide: true } })
     .post(
       path,
-      authenticated('signals:write', async (context, { prompt_id }: PromptParams, { organisationId, browser }) => {
+      authenticated('signals:write', async (context, { prompt_id }: PromptPath, { organisationId, browser }) => {
         const found = findPrompt(organisationId, prompt_id)
         const prompt = found instanceof Promise ? await found : found
         const idempotencyKey = parseIdempotencyKey(context.request.headers.get('idempotency-key'))
@@ -131,7 +130,7 @@ export const signalRoutes = (
     )
     .get(
       path,
-      authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id }: PromptPath, { organisationId }) => {
         const prompt = await findPrompt(organisationId, prompt_id)
         const query = signalListParams.parse(context.searchParams)
         const list = () => listSignals(db, prompt, query)
@@ -171,7 +170,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
   const parsing = createSemaphore({ permits: 1 })
   return new Elysia({ name: 'signal-batches' }).post(
     `${path}/batch`,
-    authenticated('signals:write', async (context, { prompt_id }: PromptParams, caller) => {
+    authenticated('signals:write', async (context, { prompt_id }: PromptPath, caller) => {
       // Otherwise anybody who reads the key of a page could use up its limit with one request.
       if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals one at a time.')
       const prompt = await findPrompt(caller.organisationId, prompt_id)

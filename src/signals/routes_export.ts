@@ -15,7 +15,6 @@ import { exportExamples } from './schema.ts'
 import { exportParams } from './schema_params.ts'
 
 type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find'] }
-type PromptParams = { prompt_id: string }
 
 const about =
   'Ordered by time, as lines of JSON or as CSV, gzipped if the client accepts it. A response that was cut off is resumed ' +
@@ -74,7 +73,7 @@ export function exportRoutes({ db, drain, log, findPrompt }: Services, { authent
   return new Elysia({ name: 'signal-exports' })
     .get(
       '/api/v1/prompts/:prompt_id/signals/export',
-      authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id }: PromptPath, { organisationId }) => {
         const prompt = await findPrompt(organisationId, prompt_id)
         return answer(context, { organisationId, prompt }, `signals-${prompt_id}`)
       }),

@@ -16,7 +16,6 @@ type Services = {
   rollup: SignalRollup
   findPrompt: PromptFinder['find']
 }
-type PromptParams = { prompt_id: string }
 
 const counting = describeOperation({
   id: 'getSignalStats',
@@ -33,7 +32,7 @@ const counting = describeOperation({
 export const statsRoutes = ({ db, clock, rollup, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'stats' }).get(
     '/api/v1/prompts/:prompt_id/stats',
-    authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
+    authenticated('signals:read', async (context, { prompt_id }: PromptPath, { organisationId }) => {
       const prompt = await findPrompt(organisationId, prompt_id)
       const query = parseStatsQuery(context.searchParams, clock.now())
       const stats = await db.heavyRead(organisationId, () => readStats(db, rollup, prompt, query))
