@@ -110,7 +110,8 @@ function forecast(base: Counts, head: Counts, margin: number, { of, signals }: G
     (more) => excessOfPair(...grow(more), difference),
     (more) => excessOfSides(...grow(more), difference, difference < observed ? -1 : 1),
   ]
-  const atZero = excessesAt(0)
+  // An end just beyond 0 would be rounded to it, so the last difference before 0 must be ruled out too.
+  const atZero = excessesAt(Math.sign(observed) / scale)
   const atMargins = Math.abs(observed) < margin ? [excessesAt(-margin), excessesAt(margin)] : []
   const decides = (more: number) => {
     const isRuledOut = (excesses: Excess[]) => excesses.some((excess) => excess(more) >= 0)
