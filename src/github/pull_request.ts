@@ -23,7 +23,7 @@ import {
   type RepositoryRef,
   savePullRequest,
   selectMerges,
-  selectPrompts,
+  selectPullRequestPrompts,
   selectPullRequestsFrom,
   selectPushes,
 } from './store.ts'
@@ -67,7 +67,7 @@ export async function recordPullRequest(sql: Sql, ref: RepositoryRef, parsed: Pa
   const pr = await savePullRequest(sql, ref, given, action)
   const added = await addBranchPrompts(sql, ref, pr.number)
   if (action === 'reopened') return openedEntries(added, pr, pr.head_sha)
-  const promptIds = await selectPrompts(sql, ref, pr.number)
+  const promptIds = await selectPullRequestPrompts(sql, ref, pr.number)
   if (action === 'opened') return openedEntries(promptIds, pr, pr.head_sha)
   if (pr.merge_commit_sha === null) return endedEntries(promptIds, pr)
 

@@ -221,7 +221,7 @@ export const addBranchPrompts = (sql: Sql, ref: RepositoryRef, number: number) =
     on conflict do nothing
     returning prompt_id as "promptId"`)
 
-export const selectPrompts = (sql: Sql, ref: RepositoryRef, number: number) =>
+export const selectPullRequestPrompts = (sql: Sql, ref: RepositoryRef, number: number) =>
   promptIdsOf(sql`
     select prompt_id as "promptId" from github_pull_request_prompts
     where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and number = ${number}

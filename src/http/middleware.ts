@@ -11,7 +11,7 @@ import { settle, track } from '../lib/deadline.ts'
 import type { Scope } from '../lib/scopes.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, corsHeaders, type KeyVerifier, requireNotNarrowed, requirePrompt } from './caller.ts'
+import { type Caller, corsHeaders, type KeyVerifier, requireAllowedPrompt, requireNotNarrowed } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
 import type { Drain } from './drain.ts'
 import {
@@ -169,7 +169,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         const verifyCurrent = async () => {
           const current = await verify()
           requireAccess(current)
-          requirePrompt(current, params)
+          requireAllowedPrompt(current, params)
           return current
         }
         const enter = (caller: Caller) => {
@@ -178,7 +178,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
           requireAccess(caller)
           const rejected = perKey && rejectExceeded(context, perKey.take(caller.id), 'key_rate')
           if (rejected) return rejected
-          requirePrompt(caller, params)
+          requireAllowedPrompt(caller, params)
           const answer = handle(context, params, caller)
           return request.method === 'GET' ? answer.then(readAgainIfLost) : answer
         }

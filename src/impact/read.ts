@@ -59,7 +59,7 @@ export async function readDecidedImpacts(
     const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
     // Most are undecided, which takes far less time to find out than the interval.
     if (!before || !after || !canBeDecided(daysOf(before), daysOf(after), defaultMargin)) return []
-    const impact = describeChange(change, after, before, defaultMargin)
+    const impact = showImpact(change, after, before, defaultMargin)
     return isDecided(impact) ? { promptId: change.prompt_id, impact } : []
   })
 }
@@ -106,11 +106,11 @@ export async function readImpacts(sql: Sql, prompt: OwnedPrompt, ids: number[], 
     if (!change) return []
     const beforeId = pair ? (id === pair.head ? pair.base : null) : change.before_id
     const before = (beforeId !== null && counts.get(beforeId)) || null
-    return describeChange(change, counts.get(id) as ChangeCounts, before, margin)
+    return showImpact(change, counts.get(id) as ChangeCounts, before, margin)
   })
 }
 
-function describeChange(change: Change, counts: ChangeCounts, before: ChangeCounts | null, margin: number): Impact {
+function showImpact(change: Change, counts: ChangeCounts, before: ChangeCounts | null, margin: number): Impact {
   const { positive, negative, by_commit } = counts
   const compared = before && compareWindows(daysOf(before), daysOf(counts), margin)
   const total = totalOf(counts)
