@@ -46,7 +46,7 @@ const lingerCooldown = 15
 
 class Lane<Item, Outcome> {
   queue: Queued<Item, Outcome>[] = []
-  /** Each takes one batch after the other, and resolves when the queue is empty. */
+  /** Each takes one batch after the other, and resolves when the queue is empty or others do the same. */
   writing = new Set<Promise<void>>()
   /** While lingering: the number of queued items that ends it, and the function that does. */
   lingering: { items: number; end(): void } | undefined
@@ -69,10 +69,12 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     else queuedByGroup.set(group, number)
   }
 
+  const maxWritesOf = (lane: Lane<Item, Outcome>): number => (lane === common ? options.maxWrites() : 1)
+
   function enqueue(lane: Lane<Item, Outcome>, one: Queued<Item, Outcome>): void {
     lane.queue.push(one)
     if (lane.lingering && lane.queue.length >= lane.lingering.items) lane.lingering.end()
-    if (lane.writing.size < (lane === common ? options.maxWrites() : 1)) start(lane)
+    if (lane.writing.size < maxWritesOf(lane)) start(lane)
   }
 
   function start(lane: Lane<Item, Outcome>): void {
@@ -83,7 +85,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   async function writeAll(lane: Lane<Item, Outcome>, end: () => void): Promise<void> {
     let answerLast = nothingToAnswer
     let lastBatch = 0
-    while (lane.queue.length > 0) {
+    while (lane.queue.length > 0 && lane.writing.size <= maxWritesOf(lane)) {
       const batch = lane.queue.splice(0, countFitting(lane.queue, lastBatch))
       lastBatch = batch.length
       const live = rejectLate(batch)

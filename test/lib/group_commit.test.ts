@@ -139,6 +139,21 @@ test('two writes may be in flight', async () => {
   expect(writes).toEqual(['a1', 'a2', 'a3 b4'])
 })
 
+test('after two writes in flight there is one again when no more are allowed', async () => {
+  let maxWrites = 2
+  const { group, writes, finish } = setUp({ maxBatch: 1, maxWrites: () => maxWrites })
+  const added = Promise.all(['a1', 'a2', 'a3', 'a4', 'a5'].map(group.add))
+  await nextTurn()
+  expect(writes).toEqual(['a1', 'a2'])
+  maxWrites = 1
+  for (const written of [3, 4, 5]) {
+    await finish()
+    expect(writes).toHaveLength(written)
+  }
+  await finish()
+  expect(await added).toHaveLength(5)
+})
+
 test.each([1, 2])('what callers add as soon as they are answered is written once (%d in flight)', async (maxWrites) => {
   const { group, writes, finish } = setUp({ maxWrites: () => maxWrites })
   let active = 20
