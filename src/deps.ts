@@ -3,7 +3,6 @@ import type { Config } from './config.ts'
 import { analyzeGrownTables } from './db/analyze.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
 import { whyUnavailable } from './db/errors.ts'
-import { createHeavyReads } from './db/heavy_reads.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { createHistoryReader } from './history/read.ts'
 import { createAddressFinder } from './http/client_address.ts'
@@ -113,11 +112,9 @@ export function createServices(
     verifyKey: keys.verify,
     lostConnections: () => lostConnections,
     findPrompt: prompts.find,
-    findCachedPrompt: prompts.findCached,
     signalRecorder,
     recordBatch: createBatchRecorder(db, admission, metrics.signals, rollup),
     rollup,
-    heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
     sendOnce,

@@ -1,4 +1,4 @@
-export type Option = {
+type Option = {
   name: string
   /** What the usage line shows for the value; null for a flag. */
   value: string | null

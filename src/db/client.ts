@@ -28,6 +28,8 @@ export type Db = {
    * Only a few transactions run concurrently. The others wait before they take a connection, each tenant in a queue.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest, isolation?: Isolation): Promise<T>
+  /** Runs a read of many rows once the organisation and the service have a permit for it. */
+  heavyRead<T>(organisationId: number, read: () => Promise<T>): Promise<T>
   /** Calls `onGap` when the subscription begins and after a lost connection: earlier notifications were missed. */
   listen(...subscription: Subscription): void
   /** Calls the listener when a connection is lost, before anything is sent on one that takes its place. */
@@ -65,6 +67,8 @@ const maxPending = 5_000
 const maxTransactions = 4
 /** How many transactions may queue, in all and of one tenant. */
 const [maxWaitingTransactions, maxWaitingPerTenant] = [500, 100]
+/** Fewer permits than there are connections, so that signals and histories always find one. */
+const heavyReads = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50, patienceMs: 4_000 }
 /** The share of the query timeout that is left for a commit: a transaction must end before its caller gets an error. */
 const commitShare = 0.1
 /** A server whose connection is alive reports a `statement_timeout` within this time. */
@@ -89,6 +93,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
   const limitTransactions = createSemaphore({ ...waiting, permits: maxConcurrent, permitsPerTenant: half })
   // Reads that need a snapshot leave half of the transactions to writers, those of the same organisation too.
   const limitSnapshots = createSemaphore({ ...waiting, permits: half, permitsPerTenant: 1 })
+  const limitHeavyReads = createSemaphore(heavyReads)
   let pending = 0
   const availability = createAvailabilityTracker((...change) => observer?.onAvailability?.(...change))
 
@@ -192,6 +197,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
         }, permitRequest)
       return isolation === 'repeatable read' ? limitSnapshots(run, permitRequest) : run()
     },
+    heavyRead: (organisationId, read) => limitHeavyReads(read, { tenant: organisationId }),
     listen: pools.subscribe,
     onConnectionLost: pools.onLost,
     isEmbedded: !isRemote,

@@ -1,7 +1,7 @@
 // Runs git on an untrusted repository: runs no program that its configuration names, and fetches nothing.
 import { spawn } from 'node:child_process'
 
-export type Environment = Record<string, string | undefined>
+type Environment = Record<string, string | undefined>
 
 export type Git = {
   /** Streams a command's output while it writes `input` to the command. */

@@ -4,8 +4,8 @@ import { recordHistoryBatch } from '../history/batch.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { parseHistoryQuery } from '../history/schema_params.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { createPromptFinder } from '../prompts/find.ts'
-import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
+import { createPromptFinder, listAllPrompts } from '../prompts/find.ts'
+import { changePrompt, createPrompt } from '../prompts/manage.ts'
 import { historyQuery, type SyncTarget } from './target.ts'
 
 /** Opens the service's database, for an operator. */

@@ -12,7 +12,6 @@ import {
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import { type Account, type PullRequestPayload, repositoryIdOf } from './schema.ts'
-import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,
   addPrompts,
@@ -21,12 +20,13 @@ import {
   type MergedPullRequest,
   type PullRequest,
   type Push,
+  type RepositoryRef,
   savePullRequest,
   selectMerges,
-  selectPrompts,
+  selectPullRequestPrompts,
   selectPullRequestsFrom,
   selectPushes,
-} from './store_pushes.ts'
+} from './store.ts'
 
 type ParsedPullRequest = { action: string; pr: GivenPullRequest; isDefaultBase: boolean }
 
@@ -67,7 +67,7 @@ export async function recordPullRequest(sql: Sql, ref: RepositoryRef, parsed: Pa
   const pr = await savePullRequest(sql, ref, given, action)
   const added = await addBranchPrompts(sql, ref, pr.number)
   if (action === 'reopened') return openedEntries(added, pr, pr.head_sha)
-  const promptIds = await selectPrompts(sql, ref, pr.number)
+  const promptIds = await selectPullRequestPrompts(sql, ref, pr.number)
   if (action === 'opened') return openedEntries(promptIds, pr, pr.head_sha)
   if (pr.merge_commit_sha === null) return endedEntries(promptIds, pr)
 

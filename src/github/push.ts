@@ -7,8 +7,7 @@ import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
 import { attributeCommits, endOf, recordAffectedPrompts } from './pull_request.ts'
 import { type Gap, type PushPayload, parseTimestamp } from './schema.ts'
-import type { RepositoryRef } from './store.ts'
-import { deletePushesTo, type Push, selectMerges } from './store_pushes.ts'
+import { deletePushesTo, type Push, type RepositoryRef, selectMerges } from './store.ts'
 
 /** A commit with the files that it changes; a merge of another branch has none. */
 type Commit = {

@@ -6,7 +6,7 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type FileSeen, markFilesSeen } from '../prompts/link.ts'
-import type { ReportedEntry } from './identity.ts'
+import type { ReportedEntry } from './known_entries.ts'
 import { reconcile } from './reconcile.ts'
 import { expectedInstant, type Outcome, type PromptEntry, parseReported, readKnown, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
@@ -27,7 +27,7 @@ export async function recordHistoryBatch(
   clock: Clock,
   organisationId: number,
   given: unknown,
-  findPrompt: (publicId: string) => Promise<Prompt>,
+  findPrompt: (publicId: string) => Prompt | Promise<Prompt>,
   deadline?: number,
 ): Promise<BatchResult> {
   const {

@@ -3,7 +3,7 @@ import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import { showTitledEntry } from './read.ts'
+import { showTitledEntry } from './schema.ts'
 import { selectEntryWithText } from './store_texts.ts'
 
 /** Past this many removed and added lines the search for the shortest diff would keep other requests waiting. */

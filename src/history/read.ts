@@ -5,16 +5,9 @@ import { linkPages, offsetOf, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { isPromptId, type OwnedPrompt } from '../prompts/find.ts'
 import { SharedCache } from './page_cache.ts'
-import { actions, type HistoryEntry } from './schema.ts'
+import { actions, showEntry, showTitledEntry } from './schema.ts'
 import { addressOfPage, type EntryQuery, type KeyedHistoryQuery } from './schema_params.ts'
-import {
-  type EntryRow,
-  type HistoryState,
-  type StateKey,
-  selectFilteredPage,
-  selectPage,
-  selectStates,
-} from './store.ts'
+import { type HistoryState, type StateKey, selectFilteredPage, selectPage, selectStates } from './store.ts'
 
 /** A page as JSON, with the `Link` header for the pages around it. */
 type RenderedPage = { version: string; body: string; links: string }
@@ -111,16 +104,3 @@ export async function readEntries(sql: Sql, prompt: OwnedPrompt, query: EntryQue
   if (!selected) throw notFound()
   return selected
 }
-
-export const showEntry = (row: EntryRow): HistoryEntry => ({
-  id: row.id,
-  action: row.action,
-  user: { name: row.user_name, email: row.user_email },
-  commit_sha: row.commit_sha,
-  pr_number: row.pr_number,
-  pr_url: row.pr_url,
-  branch_name: row.branch_name,
-  created_at: row.created_at.toISOString(),
-})
-
-export const showTitledEntry = (row: EntryRow): HistoryEntry => ({ ...showEntry(row), title: row.title })

@@ -7,11 +7,14 @@ import {
   type EntryToRecord,
   identityOf,
   isLive,
+  KnownEntries,
   type KnownEntry,
+  type KnownEntryChanges,
   type LiveEntry,
+  LiveOrder,
+  OrderedEntries,
   type ReportedEntry,
-} from './identity.ts'
-import { KnownEntries, type KnownEntryChanges, LiveOrder, OrderedEntries } from './known_entries.ts'
+} from './known_entries.ts'
 
 export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha: string; pr_number: number | null }
 

@@ -8,14 +8,18 @@ import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { announceChanges } from './announce.ts'
+import { emitEvent } from '../webhooks/events.ts'
 import { beginsOf, type CommitOfPrompt, commitKey, createWholeFinder, spellingsOf } from './commit_names.ts'
-import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
-import { showTitledEntry } from './read.ts'
+import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './known_entries.ts'
 import { type Context, type Outcome, reconcile } from './reconcile.ts'
-import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
-import type { EntryRow } from './store.ts'
-import { selectCommitEntries, selectLiveNeighbours, selectMergedCommits, selectRemoved } from './store_known.ts'
+import { type EntryRow, type HistoryEntry, NewHistoryEntry, showTitledEntry } from './schema.ts'
+import {
+  selectCommitEntries,
+  selectLiveChanges,
+  selectLiveNeighbours,
+  selectMergedCommits,
+  selectRemoved,
+} from './store_known.ts'
 import { type Inserted, insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
 
 export type { Outcome }
@@ -36,6 +40,10 @@ export const fromClient = { reopenings: 0, in_git: false, on_github: false, by_c
 /** Clocks differ: an entry may be this far ahead, and then counts as of now. */
 const maxAheadMs = 5 * 60_000
 const retryMs = 20
+/** An older change is not news: it comes from a sync or an import. */
+const newsMs = 24 * 3_600_000
+/** Replicas and GitHub may report changes of the same minutes in another order: an overtaken change went live too. */
+const overtakenMs = 10 * 60_000
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')
 
@@ -210,3 +218,15 @@ function findLiveAgain(reported: ReportedEntry[], known: KnownEntry[]) {
 
 export const countChanges = (outcomes: Outcome[]): number =>
   outcomes.filter((outcome) => outcome === 'added' || outcome === 'changed').length
+
+/** Tells endpoints, in the caller's transaction, which of the new entries went live: at most one per prompt. */
+async function announceChanges(sql: Sql, organisationId: number, inserted: Inserted[], now: Date): Promise<void> {
+  const ids = inserted.flatMap(({ ids, isWatched }) => (isWatched ? ids : []))
+  if (ids.length === 0) return
+  const [since, overtakenSince] = [newsMs, overtakenMs].map((ms) => new Date(now.getTime() - ms)) as [Date, Date]
+  for (const { prompt, entry } of await selectLiveChanges(sql, organisationId, ids, since, overtakenSince)) {
+    const data = { prompt, change: showTitledEntry(entry) }
+    const once = `change.live ${entry.id}`
+    await emitEvent(sql, { organisationId, type: 'change.live', once, promptId: prompt.id, data, now })
+  }
+}

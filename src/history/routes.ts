@@ -2,16 +2,13 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { type Caller, visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { queryTextOf, searchOf } from '../http/paging.ts'
 import { requireId } from '../lib/params.ts'
-import type { PromptFinder } from '../prompts/find.ts'
-import { showPrompt } from '../prompts/manage.ts'
+import { type PromptFinder, showPrompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { HistoryReader } from './read.ts'
 import { recordEntry } from './record.ts'
@@ -34,10 +31,8 @@ type Services = {
   clock: Clock
   findPrompt: PromptFinder['find']
   historyReader: HistoryReader
-  heavyReads: HeavyReads
 }
-type PromptParams = { prompt_id: string }
-type EntryParams = PromptParams & { entry_id: string }
+type EntryParams = PromptPath & { entry_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
 
@@ -107,17 +102,14 @@ const operations = describeOperations('History', {
   },
 })
 
-export const historyRoutes = (
-  { db, clock, findPrompt, historyReader, heavyReads }: Services,
-  { authenticated }: RouteWrapper,
-) =>
+export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'history' })
     .get(
       path,
-      authenticated('history:read', async (context, params: PromptParams, { organisationId }) => {
+      authenticated('history:read', async (context, params: PromptPath, { organisationId }) => {
         const { request } = context
         const found = await historyReader.findHistory(organisationId, params.prompt_id)
-        const query = parseHistoryQuery(queryTextOf(request))
+        const query = parseHistoryQuery(context.queryText)
         const etag = etagOf(found.version, query)
         if (matchesEtag(request.headers.get('if-none-match'), etag)) {
           return context.reply(304, null, cachingHeaders(etag))
@@ -129,7 +121,7 @@ export const historyRoutes = (
     )
     .post(
       path,
-      authenticated('history:write', async (context, params: PromptParams, caller) => {
+      authenticated('history:write', async (context, params: PromptPath, caller) => {
         const prompt = await findPrompt(caller.organisationId, params.prompt_id)
         const { body, request } = await readIdempotentRequest(context, caller.organisationId, (given) => given)
         const { entry, isNew } = await recordEntry(db, clock, prompt, body, request)
@@ -154,11 +146,11 @@ export const historyRoutes = (
       authenticated('prompts:read', async (context, { prompt_id, entry_id }: EntryParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, prompt_id)
         const id = requireId(entry_id)
-        const { base } = diffParams.parse(searchOf(context.request))
+        const { base } = diffParams.parse(context.searchParams)
         const { path: file } = await showPrompt(db, prompt)
         const { readDiff } = await import('./diff.ts')
         const read = () => readDiff(db.sql, prompt, file ?? prompt_id, id, base)
-        const { entry, base: before, ...texts } = await heavyReads(caller.organisationId, read)
+        const { entry, base: before, ...texts } = await db.heavyRead(caller.organisationId, read)
         const show = (row: object) => visibleTo(caller, 'history:read', row, alwaysInDiff)
         return context.replyData({ entry: show(entry), base: before && show(before), ...texts })
       }),

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { numberedPageOf } from '../lib/numbered_page.ts'
-import { envelopeOf, literals, nullable, partlyVisible, printable } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
 import { BranchName, PromptPath } from '../prompts/schema.ts'
 
 const Action = literals(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
@@ -36,6 +36,26 @@ export const HistoryEntry = Type.Object(
 )
 
 export type HistoryEntry = Static<typeof HistoryEntry>
+
+/** An entry as it is stored. */
+export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user' | 'title'> & {
+  user_name: string
+  user_email: string
+  title: string | null
+}
+
+export const showEntry = (row: EntryRow): HistoryEntry => ({
+  id: row.id,
+  action: row.action,
+  user: { name: row.user_name, email: row.user_email },
+  commit_sha: row.commit_sha,
+  pr_number: row.pr_number,
+  pr_url: row.pr_url,
+  branch_name: row.branch_name,
+  created_at: row.created_at.toISOString(),
+})
+
+export const showTitledEntry = (row: EntryRow): HistoryEntry => ({ ...showEntry(row), title: row.title })
 
 const exampleEntry = {
   action: 'pr_merged',

@@ -1,13 +1,6 @@
 import type { Sql } from '../db/client.ts'
-import type { Row } from '../lib/typebox.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { HistoryEntry } from './schema.ts'
-
-export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user' | 'title'> & {
-  user_name: string
-  user_email: string
-  title: string | null
-}
+import type { EntryRow } from './schema.ts'
 
 /** The state of a history. The version is random and changes with every change: equal versions mean equal pages. */
 export type HistoryState = StateKey & OwnedPrompt & { version: string }

@@ -2,9 +2,9 @@
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { Spellings } from './commit_names.ts'
-import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
+import type { EntryIdentity, KnownEntry, LiveEntry } from './known_entries.ts'
 import type { MergedCommit } from './reconcile.ts'
-import type { EntryRow } from './store.ts'
+import type { EntryRow } from './schema.ts'
 
 /** The driver can send only arrays of strings. */
 const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ prompt_id }) => String(prompt_id))

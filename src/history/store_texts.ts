@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { EntryRow } from './store.ts'
+import type { EntryRow } from './schema.ts'
 
 /** The text that a commit left in the file of a prompt, by its SHA-256 in hexadecimal. */
 export type TextRef = { prompt_id: number; commit_sha: string; text_hash: string }

@@ -34,7 +34,7 @@ export function requireNotNarrowed(before: Caller, now: Caller): void {
 }
 
 /** A prompt that a browser key is not limited to is answered like one that does not exist. */
-export function requirePrompt({ browser }: Caller, params: unknown): void {
+export function requireAllowedPrompt({ browser }: Caller, params: unknown): void {
   if (!browser?.prompts) return
   const { prompt_id: id } = params as { prompt_id?: string }
   if (id !== undefined && !browser.prompts.includes(id)) throw notFound()

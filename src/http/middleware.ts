@@ -9,10 +9,9 @@ import {
 } from '../errors.ts'
 import { settle, track } from '../lib/deadline.ts'
 import type { Scope } from '../lib/scopes.ts'
-import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, corsHeaders, type KeyVerifier, requireNotNarrowed, requirePrompt } from './caller.ts'
+import { type Caller, corsHeaders, type KeyVerifier, requireAllowedPrompt, requireNotNarrowed } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
 import type { Drain } from './drain.ts'
 import {
@@ -122,7 +121,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
     ({ request, params, route, receiver, deadline }) =>
       new Promise((resolve) => {
-        const context = new RequestContext(request, name ?? route, resolve, onTimeout, findAddress, receiver, baseUrl)
+        const context = new RequestContext(request, name ?? route, resolve, onTimeout, receiver, baseUrl)
         if (deadline !== undefined) context.deadline = deadline
         metrics.requests.began()
         track(context)
@@ -156,29 +155,32 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     authenticated(scope, handle, name) {
       const route = publicRoute((context, params: Parameters<typeof handle>[1]) => {
         // The address is checked before the key, so that a flood costs no look-ups.
-        const rejected = perAddress && rejectExceeded(context, perAddress.take(context.address), 'address_rate')
+        const { request, receiver } = context
+        const rejected =
+          perAddress && rejectExceeded(context, perAddress.take(findAddress(request, receiver)), 'address_rate')
         if (rejected) return rejected
-        const { headers } = context.request
+        const { headers } = request
         const verify = () => verifyKey(headers.get('authorization'))
         const requireAccess = ({ scopes, browser }: Caller) => {
+          context.cors = undefined
           if (browser) context.cors = corsHeaders(headers.get('origin'), browser.origins)
           if (scope !== null && !scopes.includes(scope)) throw forbidden(scope)
         }
+        const verifyCurrent = async () => {
+          const current = await verify()
+          requireAccess(current)
+          requireAllowedPrompt(current, params)
+          return current
+        }
         const enter = (caller: Caller) => {
           context.caller = caller
-          context.verifyAgain = async () => {
-            const current = await verify()
-            context.cors = undefined
-            requireAccess(current)
-            requirePrompt(current, params)
-            requireNotNarrowed(caller, current)
-          }
+          context.verifyAgain = async () => requireNotNarrowed(caller, await verifyCurrent())
           requireAccess(caller)
           const rejected = perKey && rejectExceeded(context, perKey.take(caller.id), 'key_rate')
           if (rejected) return rejected
-          requirePrompt(caller, params)
+          requireAllowedPrompt(caller, params)
           const answer = handle(context, params, caller)
-          return context.request.method === 'GET' ? answer.then(readAgainIfLost) : answer
+          return request.method === 'GET' ? answer.then(readAgainIfLost) : answer
         }
         let lostBefore = lostConnections()
         // In a failover to a server that lacks the last changes, the rows that were read may be of another organisation now.
@@ -186,9 +188,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
           if (lostConnections() === lostBefore) return response
           lostBefore = lostConnections()
           response.body?.cancel().catch(() => {})
-          const current = await verify()
-          requireAccess(current)
-          requirePrompt(current, params)
+          const current = await verifyCurrent()
           context.caller = current
           return readAgainIfLost(await handle(context, params, current))
         }
@@ -200,6 +200,18 @@ export function createRouteWrapper(services: Services): RouteWrapper {
       return Object.assign(route, { scope })
     },
   }
+}
+
+let deferred: (() => void)[] = []
+
+/** Runs all deferred work back to back at the end of this turn of the event loop, from warm processor caches. */
+function deferToImmediate(work: () => void): void {
+  if (deferred.push(work) > 1) return
+  setImmediate(() => {
+    const works = deferred
+    deferred = []
+    for (const one of works) one()
+  })
 }
 
 /** The response when even the framework fails. */

@@ -8,15 +8,7 @@ export const describePage = (description: string, schema: TSchema) => ({
   success: { status: 200, description, schema, sometimes: ['Link' as const] },
 })
 
-/** The query of a request, from the question mark on. The URL is not parsed, because its host may be malformed. */
-export function queryTextOf({ url }: Request): string {
-  const start = url.indexOf('?')
-  return start < 0 ? '' : url.slice(start)
-}
-
-export const searchOf = (request: Request): URLSearchParams => new URLSearchParams(queryTextOf(request))
-
-export const pageRequestOf = ({ request }: RequestContext): PageRequest => cursorParams.parse(searchOf(request))
+export const pageRequestOf = ({ searchParams }: RequestContext): PageRequest => cursorParams.parse(searchParams)
 
 export const replyPage = <Row>(
   context: RequestContext,
@@ -36,7 +28,7 @@ export function replyJsonPage(
   const pagination = JSON.stringify({ per_page: limit, next_cursor: nextCursor, ...more })
   const body = `{"data":${data},"pagination":${pagination}}`
   if (nextCursor === null) return context.reply(200, body)
-  const query = searchOf(context.request)
+  const query = context.searchParams
   query.set('limit', String(limit))
   query.set('cursor', nextCursor)
   const link = `<${context.baseUrl}${path}?${query}>; rel="next"`

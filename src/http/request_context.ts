@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { type ApiError, statusOfCode } from '../errors.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
 import type { Receiver } from '../platform.ts'
-import type { AddressFinder } from './client_address.ts'
 import { addRateLimitHeaders, type RateUsage } from './rate_limit.ts'
 
 /** A little under the promised five seconds, so that the response itself arrives in time. */
@@ -36,7 +35,6 @@ export class RequestContext implements Timed {
     readonly route = '',
     readonly send: (response: Response) => void = ignore,
     readonly onTimeout: (this: RequestContext) => void = ignore,
-    private readonly findAddress: AddressFinder = nowhere,
     readonly receiver?: Receiver | null,
     /** The prefix of links; empty for relative ones. */
     readonly baseUrl = '',
@@ -47,8 +45,15 @@ export class RequestContext implements Timed {
     this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
   }
 
-  get address(): string {
-    return this.findAddress(this.request, this.receiver)
+  /** The query, from the question mark on. The URL is not parsed, because its host may be malformed. */
+  get queryText(): string {
+    const { url } = this.request
+    const start = url.indexOf('?')
+    return start < 0 ? '' : url.slice(start)
+  }
+
+  get searchParams(): URLSearchParams {
+    return new URLSearchParams(this.queryText)
   }
 
   /** Pauses the deadline for the work while the client sends the body, which has a separate deadline. */
@@ -89,7 +94,6 @@ export class RequestContext implements Timed {
 
 const noAnswer = () => new DeadlineError()
 const ignore = () => {}
-const nowhere = () => 'nowhere'
 
 function parseTraceId(traceparent: string | null): string | undefined {
   if (traceparent === null) return undefined

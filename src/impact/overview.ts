@@ -1,9 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
-import { findOwnPrompts } from '../prompts/find.ts'
-import { listPrompts } from '../prompts/manage.ts'
+import { findOwnPrompts, listPrompts } from '../prompts/find.ts'
 import type { PromptRow } from '../prompts/schema.ts'
 import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
@@ -21,16 +19,16 @@ const dayMs = 86_400_000
 /** Bounds how long a transaction holds the embedded engine's one connection. */
 const promptsPerTransaction = 10
 
-type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyReads; orders: PromptOrders }
+type Services = { db: Db; clock: Clock; rollup: SignalRollup; orders: PromptOrders }
 
 /** A page of prompts, each with its live change compared with the one before it, and its signals of the last 30 days. */
 export async function readOverview(
-  { db, clock, rollup, heavyReads, orders }: Services,
+  { db, clock, rollup, orders }: Services,
   organisationId: number,
   { margin, search, archived, sort, ...request }: OverviewQuery,
 ): Promise<CursorPage<PromptImpact> & { sortedAt?: Date }> {
   const startedAt = performance.now()
-  const limited = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
+  const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
   const filters = { search, archived }
   const days = daysUntil(clock.now())
   const [from, until] = [days[0], days.at(-1)] as [Date, Date]

@@ -1,6 +1,7 @@
 import type { Db, Sql } from '../db/client.ts'
 import { canBeginHash } from '../history/commit_names.ts'
-import { readEntries, showTitledEntry } from '../history/read.ts'
+import { readEntries } from '../history/read.ts'
+import { showTitledEntry } from '../history/schema.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
@@ -15,15 +16,11 @@ import { type Change, selectChangeCommits, selectChanges, selectNewestChanges, s
 type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
-export async function readSnapshot<T>(
-  db: Db,
-  rollup: SignalRollup,
-  prompt: OwnedPrompt,
-  read: (sql: Sql) => Promise<T>,
-) {
-  await rollup.catchUp(prompt)
-  return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
-}
+export const readSnapshot = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPrompt, read: (sql: Sql) => Promise<T>) =>
+  db.heavyRead(prompt.organisationId, async () => {
+    await rollup.catchUp(prompt)
+    return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
+  })
 
 export async function readImpact(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
   if (query.pair) return readPair(sql, prompt, query.pair, query.margin)
@@ -62,7 +59,7 @@ export async function readDecidedImpacts(
     const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
     // Most are undecided, which takes far less time to find out than the interval.
     if (!before || !after || !canBeDecided(daysOf(before), daysOf(after), defaultMargin)) return []
-    const impact = describeChange(change, after, before, defaultMargin)
+    const impact = showImpact(change, after, before, defaultMargin)
     return isDecided(impact) ? { promptId: change.prompt_id, impact } : []
   })
 }
@@ -109,11 +106,11 @@ export async function readImpacts(sql: Sql, prompt: OwnedPrompt, ids: number[], 
     if (!change) return []
     const beforeId = pair ? (id === pair.head ? pair.base : null) : change.before_id
     const before = (beforeId !== null && counts.get(beforeId)) || null
-    return describeChange(change, counts.get(id) as ChangeCounts, before, margin)
+    return showImpact(change, counts.get(id) as ChangeCounts, before, margin)
   })
 }
 
-function describeChange(change: Change, counts: ChangeCounts, before: ChangeCounts | null, margin: number): Impact {
+function showImpact(change: Change, counts: ChangeCounts, before: ChangeCounts | null, margin: number): Impact {
   const { positive, negative, by_commit } = counts
   const compared = before && compareWindows(daysOf(before), daysOf(counts), margin)
   const total = totalOf(counts)

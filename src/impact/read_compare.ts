@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import { createCommitFinder, isSameCommit, wholeHashes } from '../history/commit_names.ts'
-import { showTitledEntry } from '../history/read.ts'
+import { showTitledEntry } from '../history/schema.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { latestInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
-import { showTitledEntry } from '../history/read.ts'
+import { showTitledEntry } from '../history/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, type DayCounts, daysOf } from './attribute.ts'
 import { effectiveCounts, verdictFor } from './compare.ts'

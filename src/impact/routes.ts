@@ -1,16 +1,14 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { EntryPath } from '../history/schema.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describePage, replyPage, searchOf } from '../http/paging.ts'
+import { describePage, replyPage } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import { requireId } from '../lib/params.ts'
-import type { OwnedPrompt, PromptFinder } from '../prompts/find.ts'
-import { showPrompt } from '../prompts/manage.ts'
+import { type OwnedPrompt, type PromptFinder, showPrompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { readOverview } from './overview.ts'
@@ -27,11 +25,9 @@ type Services = {
   db: Db
   clock: Clock
   rollup: SignalRollup
-  heavyReads: HeavyReads
   findPrompt: PromptFinder['find']
   baseUrl: string
 }
-type PromptParams = { prompt_id: string }
 
 const operations = describeOperations('Impact', {
   getPromptImpact: {
@@ -75,16 +71,15 @@ const operations = describeOperations('Impact', {
 })
 
 export function impactRoutes(services: Services, { authenticated }: RouteWrapper) {
-  const { db, rollup, heavyReads, findPrompt, baseUrl } = services
+  const { db, rollup, findPrompt, baseUrl } = services
   const orders = createPromptOrders(services)
-  const read = <T>(prompt: OwnedPrompt, work: (sql: Sql) => Promise<T>) =>
-    heavyReads(prompt.organisationId, () => readSnapshot(db, rollup, prompt, work))
+  const read = <T>(prompt: OwnedPrompt, work: (sql: Sql) => Promise<T>) => readSnapshot(db, rollup, prompt, work)
   return new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',
-      authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id: id }: PromptPath, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
-        const query = impactParams.parse(searchOf(context.request))
+        const query = impactParams.parse(context.searchParams)
         const [shown, page] = await Promise.all([
           showPrompt(db, prompt),
           read(prompt, (sql) => readImpact(sql, prompt, query)),
@@ -100,9 +95,9 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
       '/api/v1/prompts/:prompt_id/impact/:entry_id/days',
       authenticated(
         'signals:read',
-        async (context, { prompt_id: id, entry_id }: PromptParams & { entry_id: string }, { organisationId }) => {
+        async (context, { prompt_id: id, entry_id }: PromptPath & { entry_id: string }, { organisationId }) => {
           const prompt = await findPrompt(organisationId, id)
-          const { margin } = daysParams.parse(searchOf(context.request))
+          const { margin } = daysParams.parse(context.searchParams)
           const entryId = requireId(entry_id)
           return context.replyData(await read(prompt, (sql) => readChangeDays(sql, prompt, entryId, margin)))
         },
@@ -111,9 +106,9 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
     )
     .get(
       '/api/v1/prompts/:prompt_id/compare',
-      authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id: id }: PromptPath, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
-        const query = compareParams.parse(searchOf(context.request))
+        const query = compareParams.parse(context.searchParams)
         return context.replyData(await read(prompt, (sql) => readCompare(sql, prompt, query)))
       }),
       { detail: operations.comparePrompt },
@@ -121,7 +116,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
     .get(
       '/api/v1/impact',
       authenticated('signals:read', async (context, _: object, { organisationId }) => {
-        const query = overviewParams.parse(searchOf(context.request))
+        const query = overviewParams.parse(context.searchParams)
         const { sortedAt, ...page } = await readOverview({ ...services, orders }, organisationId, query)
         return replyPage(context, page, sortedAt && { sorted_at: sortedAt })
       }),

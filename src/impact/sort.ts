@@ -1,11 +1,10 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { invalid } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
 import { sortInSlices } from '../lib/sliced_sort.ts'
-import { findPromptNames, listPromptsOf } from '../prompts/manage.ts'
+import { findPromptNames, listPromptsOf } from '../prompts/find.ts'
 import type { PromptFilters, PromptRow } from '../prompts/schema.ts'
 import { selectDayCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
@@ -24,7 +23,7 @@ type Valued = { id: number; value: Value }
 /** Prompts in their order, and when it was begun: by the clock, and by the process. */
 type Order = { prompts: Valued[]; at: Date; startedAt: number }
 
-type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyReads }
+type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
 export type PromptOrders = ReturnType<typeof createPromptOrders>
 
@@ -46,14 +45,14 @@ const compareValues = (a: Value, b: Value): number =>
 const compare = (a: Valued, b: Valued): number => compareValues(a.value, b.value) || b.id - a.id
 
 /** Sorts the prompts of organisations. Concurrent callers share one computation, so that it costs the same for many. */
-export function createPromptOrders({ db, clock, rollup, heavyReads }: Services) {
+export function createPromptOrders({ db, clock, rollup }: Services) {
   const inFlight = new Map<string, Promise<Order>>()
   const kept = new BoundedCache<string, Order>(maxKeptPrompts, ({ prompts }) => prompts.length)
 
   async function sortPrompts(list: SortedList): Promise<Order> {
     const { organisationId, filters } = list
     const started = { at: clock.now(), startedAt: performance.now() }
-    const limited = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
+    const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
     const found = await limited(() => findPromptNames(db.sql, organisationId, filters, maxSortedPrompts))
     if (!found) throw tooMany()
     const prompts: Valued[] = []

@@ -1,9 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { createHeavyReads } from '../db/heavy_reads.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { requirePrompt } from '../prompts/find.ts'
-import { showPrompt } from '../prompts/manage.ts'
+import { requirePrompt, showPrompt } from '../prompts/find.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import { readOverview } from './overview.ts'
 import { readImpact, readSnapshot } from './read.ts'
@@ -27,7 +25,7 @@ export function openDatabaseSource(db: Db, clock: Clock, org: string | null): Im
     },
     async listPrompts(query) {
       const { id: organisationId } = await requireOrganisation(db, org ?? '')
-      const services = { db, clock, rollup, heavyReads: createHeavyReads() }
+      const services = { db, clock, rollup }
       const orders = createPromptOrders(services)
       return readOverview({ ...services, orders }, organisationId, overviewParams.parse(query))
     },

@@ -1,9 +1,9 @@
 import type { Sql } from '../db/client.ts'
-import type { showTitledEntry } from '../history/read.ts'
+import type { EntryRow } from '../history/schema.ts'
 import type { ChangeWindow, SignalCount, SplitBounds } from './attribute.ts'
 
 /** A history entry that went live, and its window. */
-export type Change = Parameters<typeof showTitledEntry>[0] & ChangeWindow & { prompt_id: number }
+export type Change = EntryRow & ChangeWindow & { prompt_id: number }
 
 /** The live change of each of these prompts, and those of its newest `limit` ones that went live from `since` on. */
 export const selectNewestChanges = (

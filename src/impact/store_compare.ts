@@ -1,11 +1,9 @@
 import type { Sql } from '../db/client.ts'
-import type { showTitledEntry } from '../history/read.ts'
+import type { EntryRow } from '../history/schema.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 
 /** A commit in lower case as a history entry or a signal has it. */
 export type KnownCommit = { text: string; is_entry: boolean }
-
-type Entry = Parameters<typeof showTitledEntry>[0]
 
 /**
  * The commits of a prompt's history and signals that begin with one of these 7 characters. Clients may make up any number,
@@ -51,8 +49,8 @@ export async function selectEntryOfCommit(
   sql: Sql,
   { id, organisationId }: OwnedPrompt,
   commits: string[],
-): Promise<Entry | undefined> {
-  const [entry] = await sql<Entry>`
+): Promise<EntryRow | undefined> {
+  const [entry] = await sql<EntryRow>`
     select h.*
     from history_entries h
     where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and lower(h.commit_sha) = any(${commits}::text[])

@@ -37,7 +37,7 @@ export function createKeyVerifier(db: Db, clock: Clock) {
     return key
   }
 
-  function findKey(text: string): Lookup['found'] {
+  function findCaller(text: string): Lookup['found'] {
     // A key that is looked up before a failover is not cached after it.
     const { liveKeys, unknownKeys } = caches
     const live = liveKeys.get(text)
@@ -76,7 +76,7 @@ export function createKeyVerifier(db: Db, clock: Clock) {
   const verify: KeyVerifier = (authorization) => {
     const [, text] = bearer.exec(authorization ?? '') ?? []
     if (text === undefined) throw unauthorized()
-    const found = findKey(text)
+    const found = findCaller(text)
     return found instanceof Promise ? found.then(requireLive) : requireLive(found)
   }
 

@@ -1,14 +1,13 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { UsageReport } from './schema.ts'
 import { readUsage } from './usage.ts'
 
-type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyReads }
+type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
 const usage = describeOperation({
   id: 'getUsage',
@@ -18,11 +17,11 @@ const usage = describeOperation({
   success: { status: 200, description: 'The usage of the current month.', schema: UsageReport },
 })
 
-export const usageRoutes = ({ db, clock, rollup, heavyReads }: Services, { authenticated }: RouteWrapper) =>
+export const usageRoutes = ({ db, clock, rollup }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'usage' }).get(
     '/api/v1/usage',
     authenticated('usage:read', async (context, _: object, { organisationId }) =>
-      context.replyData(await heavyReads(organisationId, () => readUsage(db, clock, rollup, organisationId))),
+      context.replyData(await db.heavyRead(organisationId, () => readUsage(db, clock, rollup, organisationId))),
     ),
     { detail: usage },
   )

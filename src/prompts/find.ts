@@ -1,9 +1,19 @@
 import type { Db, Sql } from '../db/client.ts'
 import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
+import { type PageRequest, readAllPages, readPage } from '../lib/cursor_page.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
-import { PromptId } from './schema.ts'
-import { findPromptsByIds, type OwnedPrompt, type Prompt, selectPromptIds } from './store.ts'
+import { requireOrganisation } from '../orgs/manage.ts'
+import { type PromptFilters, PromptId, type PromptRow } from './schema.ts'
+import {
+  findPromptsByIds,
+  type OwnedPrompt,
+  type Prompt,
+  selectPromptIds,
+  selectPromptNames,
+  selectPromptRows,
+  selectPrompts,
+} from './store.ts'
 
 export { findPromptsNamed } from './store.ts'
 export type { OwnedPrompt, Prompt }
@@ -14,6 +24,9 @@ const maxCachedPrompts = 100_000
 /** As many as one statement may count signals of: some tens of milliseconds of the embedded engine. */
 const promptsPerRead = 100
 
+/** A statement reads this many names: the embedded engine has one connection, which nobody may hold for long. */
+const namesPerStatement = 2_000
+
 const promptId = new RegExp(PromptId.pattern as string)
 
 export const isPromptId = (text: string): boolean => promptId.test(text)
@@ -23,11 +36,8 @@ export function createPromptFinder(db: Db) {
   // prompt takes the same path, and the same time, as one that does not exist.
   let cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
-  /** Without a promise: a refused signal then needs no extra turn of the event loop. */
-  const findCached = (organisationId: number, publicId: string) => cache.get(keyOf(organisationId, publicId))
-
   // Concurrent look-ups share one statement: a batch of history entries needs hundreds.
-  const lookUp = createDataLoader(async (keys) => {
+  const load = createDataLoader(async (keys) => {
     const publicIds = keys.map((key) => key.slice(key.indexOf(' ') + 1))
     // Rows are matched by their own values, never by their order.
     return new Map(
@@ -37,18 +47,23 @@ export function createPromptFinder(db: Db) {
     )
   })
 
+  async function lookUp(key: string, publicId: string): Promise<Prompt> {
+    // A prompt read before the cache was emptied is not cached after it.
+    const cacheOfNow = cache
+    const prompt = isPromptId(publicId) ? await load(key) : undefined
+    if (!prompt) throw notFound()
+    cacheOfNow.set(key, prompt)
+    return prompt
+  }
+
   return {
-    findCached,
-    /** Rejects with `not_found` unless the prompt is the organisation's own. */
-    async find(organisationId: number, publicId: string): Promise<Prompt> {
-      const cached = findCached(organisationId, publicId)
-      if (cached) return cached
-      // A prompt read before the cache was emptied is not cached after it.
-      const cacheOfNow = cache
-      const prompt = isPromptId(publicId) ? await lookUp(keyOf(organisationId, publicId)) : undefined
-      if (!prompt) throw notFound()
-      cacheOfNow.set(keyOf(organisationId, publicId), prompt)
-      return prompt
+    /**
+     * Rejects with `not_found` unless the prompt is the organisation's own. A cached one is returned without a promise: a
+     * refused signal then needs no extra turn of the event loop.
+     */
+    find(organisationId: number, publicId: string): Prompt | Promise<Prompt> {
+      const key = keyOf(organisationId, publicId)
+      return cache.get(key) ?? lookUp(key, publicId)
     },
     /** For a prompt that was erased, and after a failover, when another may have its id. Nothing read before is cached. */
     forget(): void {
@@ -82,4 +97,53 @@ export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt 
   const [prompt] = isPromptId(publicId) ? await findPromptsByIds(sql, [publicId]) : []
   if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)
   return prompt
+}
+
+/** The prompts of an organisation that the filters leave, newest first. */
+export const listPrompts = (
+  db: Db,
+  organisationId: number,
+  request: PageRequest,
+  filters: PromptFilters,
+  list = 'prompts',
+) =>
+  readPage<PromptRow>(
+    JSON.stringify([list, organisationId, filters.search, filters.archived]),
+    request,
+    (beforeId, limit) => selectPrompts(db.sql, organisationId, filters, beforeId, limit),
+  )
+
+/** The row id and the name of every prompt that the filters leave, newest first; undefined if there are more than `most`. */
+export async function findPromptNames(sql: Sql, organisationId: number, filters: PromptFilters, most: number) {
+  const found: { id: number; name: string }[] = []
+  for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.id as number) {
+    const rows = await selectPromptNames(sql, organisationId, filters, beforeId, namesPerStatement)
+    found.push(...rows)
+    if (found.length > most) return undefined
+    if (rows.length < namesPerStatement) return found
+  }
+}
+
+/** The prompts of an organisation that have these row ids, in their order. */
+export async function listPromptsOf(sql: Sql, organisationId: number, ids: number[]): Promise<PromptRow[]> {
+  const rows = new Map((await selectPromptRows(sql, organisationId, ids)).map(({ rowId, ...row }) => [rowId, row]))
+  return ids.flatMap((id) => rows.get(id) ?? [])
+}
+
+/** Every prompt of an organisation, oldest first; archived ones too unless told otherwise. */
+export async function listAllPrompts(
+  db: Db,
+  org: string,
+  archived: PromptFilters['archived'] = 'all',
+): Promise<(PromptRow & { org: string })[]> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  const prompts = await readAllPages((page) => listPrompts(db, organisationId, page, { search: null, archived }))
+  return prompts.toReversed().map(({ id, ...prompt }) => ({ id, org, ...prompt }))
+}
+
+export async function showPrompt(db: Db, { id, organisationId }: Prompt): Promise<PromptRow> {
+  const [row] = await listPromptsOf(db.sql, organisationId, [id])
+  // Only a failover that lost the prompt leads here.
+  if (!row) throw notFound()
+  return row
 }

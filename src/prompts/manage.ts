@@ -4,13 +4,12 @@ import type { Db, Sql } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { invalid, notFound } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { type PageRequest, readAllPages, readPage } from '../lib/cursor_page.ts'
 import { requireName } from '../lib/texts.ts'
 import { createValidator } from '../lib/validate.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { isPromptId } from './find.ts'
+import { isPromptId, listPromptsOf } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
-import { LiveBranch, type PromptFilters, type PromptRow } from './schema.ts'
+import { LiveBranch, type PromptRow } from './schema.ts'
 import {
   findPromptInFile,
   insertPrompt,
@@ -18,15 +17,8 @@ import {
   markChanges,
   type Prompt,
   type PromptFile,
-  selectPrompt,
-  selectPromptNames,
-  selectPromptRows,
-  selectPrompts,
   updatePrompt,
 } from './store.ts'
-
-/** A statement reads this many names: the embedded engine has one connection, which nobody may hold for long. */
-const namesPerStatement = 2_000
 
 type PromptToCreate = {
   name: string
@@ -71,55 +63,6 @@ export async function createPromptInTransaction(
   return { id, live_branch: null, ...details, ...notSeen, archived: false, last_entry_at: null, created_at: createdAt }
 }
 
-/** The prompts of an organisation that the filters leave, newest first. */
-export const listPrompts = (
-  db: Db,
-  organisationId: number,
-  request: PageRequest,
-  filters: PromptFilters,
-  list = 'prompts',
-) =>
-  readPage<PromptRow>(
-    JSON.stringify([list, organisationId, filters.search, filters.archived]),
-    request,
-    (beforeId, limit) => selectPrompts(db.sql, organisationId, filters, beforeId, limit),
-  )
-
-/** The row id and the name of every prompt that the filters leave, newest first; undefined if there are more than `most`. */
-export async function findPromptNames(sql: Sql, organisationId: number, filters: PromptFilters, most: number) {
-  const found: { id: number; name: string }[] = []
-  for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.id as number) {
-    const rows = await selectPromptNames(sql, organisationId, filters, beforeId, namesPerStatement)
-    found.push(...rows)
-    if (found.length > most) return undefined
-    if (rows.length < namesPerStatement) return found
-  }
-}
-
-/** The prompts of an organisation that have these row ids, in their order. */
-export async function listPromptsOf(sql: Sql, organisationId: number, ids: number[]): Promise<PromptRow[]> {
-  const rows = new Map((await selectPromptRows(sql, organisationId, ids)).map(({ rowId, ...row }) => [rowId, row]))
-  return ids.flatMap((id) => rows.get(id) ?? [])
-}
-
-/** Every prompt of an organisation, oldest first; archived ones too unless told otherwise. */
-export async function listAllPrompts(
-  db: Db,
-  org: string,
-  archived: PromptFilters['archived'] = 'all',
-): Promise<(PromptRow & { org: string })[]> {
-  const { id: organisationId } = await requireOrganisation(db, org)
-  const prompts = await readAllPages((page) => listPrompts(db, organisationId, page, { search: null, archived }))
-  return prompts.toReversed().map(({ id, ...prompt }) => ({ id, org, ...prompt }))
-}
-
-export async function showPrompt(db: Db, prompt: Prompt): Promise<PromptRow> {
-  const row = await selectPrompt(db.sql, prompt)
-  // Only a failover that lost the prompt leads here.
-  if (!row) throw notFound()
-  return row
-}
-
 type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
   name?: string | undefined
   archived?: boolean | undefined
@@ -137,7 +80,7 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
   try {
     return await db.transaction(async (sql) => {
       if (!(await lockPrompt(sql, prompt))) throw notFound()
-      const before = (await selectPrompt(sql, prompt)) as PromptRow
+      const [before] = (await listPromptsOf(sql, organisationId, [prompt.id])) as [PromptRow]
       const changed = { ...before, ...change }
       const isSameFile = changed.repository === before.repository && changed.path === before.path
       const isSameBranch = changed.live_branch === before.live_branch

@@ -2,18 +2,17 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { invalid } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describePage, replyPage, searchOf } from '../http/paging.ts'
+import { describePage, replyPage } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
-import type { PromptFinder } from './find.ts'
-import { changePrompt, createPromptInTransaction, listPrompts, showPrompt } from './manage.ts'
+import { listPrompts, type PromptFinder, showPrompt } from './find.ts'
+import { changePrompt, createPromptInTransaction } from './manage.ts'
 import { ChangedPrompt, NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
@@ -21,9 +20,7 @@ type Services = {
   db: Db
   clock: Clock
   findPrompt: PromptFinder['find']
-  heavyReads: HeavyReads
 }
-type PromptParams = { prompt_id: string }
 
 const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt }
 
@@ -74,15 +71,15 @@ const operations = describeOperations('Prompts', {
 const validateNew = createValidator(NewPrompt, 'The prompt')
 const validateChange = createChangeValidator(PromptChange)
 
-export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
+export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (context, _: object, { organisationId }) => {
-        const { search, archived, ...page } = promptParams.parse(searchOf(context.request))
+        const { search, archived, ...page } = promptParams.parse(context.searchParams)
         const list = () => listPrompts(db, organisationId, page, { search, archived })
         // A search reads every prompt of the organisation.
-        return replyPage(context, await (search === null ? list() : heavyReads(organisationId, list)))
+        return replyPage(context, await (search === null ? list() : db.heavyRead(organisationId, list)))
       }),
       { detail: operations.listPrompts },
     )
@@ -101,14 +98,14 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
     )
     .get(
       '/api/v1/prompts/:prompt_id',
-      authenticated('prompts:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
+      authenticated('prompts:read', async (context, { prompt_id: id }: PromptPath, { organisationId }) => {
         return context.replyData(await showPrompt(db, await findPrompt(organisationId, id)))
       }),
       { detail: operations.getPrompt },
     )
     .patch(
       '/api/v1/prompts/:prompt_id',
-      authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
+      authenticated('prompts:write', async (context, { prompt_id: id }: PromptPath, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
         const given = validateChange(parseJson(await readJsonText(context)))
         const { name, archived, live_branch: liveBranch } = given

@@ -99,13 +99,6 @@ export const selectPromptRows = (sql: Sql, organisationId: number, ids: number[]
     from prompts p
     where p.organisation_id = ${organisationId} and p.id = any(${ids.map(String)}::text[]::bigint[])`
 
-export async function selectPrompt(sql: Sql, { id, organisationId }: Prompt): Promise<PromptRow | undefined> {
-  const [found] = await selectPromptRows(sql, organisationId, [id])
-  if (!found) return undefined
-  const { rowId: _, ...row } = found
-  return row
-}
-
 export async function updatePrompt(
   sql: Sql,
   { id, organisationId }: OwnedPrompt,

@@ -1,5 +1,4 @@
-import { createExpiryAudit } from '../audit/expiry.ts'
-import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { type Actor, createExpiryAudit, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'

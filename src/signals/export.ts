@@ -9,9 +9,6 @@ export type ExportSource = { organisationId: number; prompt: Prompt | null }
 
 export type ExportStep = { text: string; signals: number }
 
-/** Runs the statement of a step, in the organisation's share of the database. */
-type RunStep = <T>(step: () => Promise<T>) => Promise<T>
-
 /** Bounds of a step: the embedded engine does nothing else meanwhile, and the service holds its lines in memory. */
 const [minRows, maxRows, maxBytes] = [50, 2_000, 1024 * 1024]
 /** The first step is short: the size of the metadata is not known yet. */
@@ -21,23 +18,18 @@ const firstRows = 250
  * Exports a source in steps of one short statement each: prompt by prompt, and the signals of a prompt in order of time.
  * No snapshot is held, because signals do not change.
  */
-export async function* exportSignals(
-  db: Db,
-  source: ExportSource,
-  query: ExportQuery,
-  run: RunStep = (step) => step(),
-): AsyncGenerator<ExportStep> {
-  const last = query.after === null ? undefined : await run(() => requireSignal(db, source, query.after as number))
+export async function* exportSignals(db: Db, source: ExportSource, query: ExportQuery): AsyncGenerator<ExportStep> {
+  const last = query.after === null ? undefined : await requireSignal(db, source, query.after)
   if (!last && query.format === 'csv') yield { text: csvHeading, signals: 0 }
   const start: ExportPosition = { at: query.since, id: 0 }
-  if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query, run)
+  if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query)
   if (source.prompt) {
-    if (!last) yield* exportPrompt(db, source.prompt, start, query, run)
+    if (!last) yield* exportPrompt(db, source.prompt, start, query)
     return
   }
   for await (const prompts of readPrompts(db, source.organisationId, last?.id)) {
     for (const prompt of prompts) {
-      yield* exportPrompt(db, prompt, start, query, run)
+      yield* exportPrompt(db, prompt, start, query)
       // An empty step starts the response, even if the first thousands of prompts have no signals.
       yield { text: '', signals: 0 }
     }
@@ -48,7 +40,7 @@ const laterOf = (start: ExportPosition, last: ExportPosition): ExportPosition =>
   start.at && last.at && start.at > last.at ? start : last
 
 async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, id: number) {
-  const found = await findSignal(db.sql, organisationId, id)
+  const found = await db.heavyRead(organisationId, () => findSignal(db.sql, organisationId, id))
   if (found && (!prompt || prompt.id === found.id)) return found
   throw invalidQuery({
     path: 'after',
@@ -56,10 +48,12 @@ async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, i
   })
 }
 
-async function* exportPrompt(db: Db, prompt: Prompt, start: ExportPosition, query: ExportQuery, run: RunStep) {
+async function* exportPrompt(db: Db, prompt: Prompt, start: ExportPosition, query: ExportQuery) {
   let rows = firstRows
   for (let after = start; ; ) {
-    const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))
+    const step = await db.heavyRead(prompt.organisationId, () =>
+      selectLines(db.sql, prompt, after, query, rows, maxBytes),
+    )
     const { lines, exported, examined, lastTime, lastId } = step
     if (examined === 0) return
     // A step without lines is yielded too, so that the response starts while the export searches for a rare value.

@@ -2,13 +2,12 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { type ApiError, invalid, notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
 import { createInFlightLimiter, mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
 import { answerPreflight } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
+import { describePage, replyJsonPage } from '../http/paging.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { requireId } from '../lib/params.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -36,14 +35,11 @@ type Services = {
   db: Db
   clock: Clock
   findPrompt: PromptFinder['find']
-  findCachedPrompt: PromptFinder['findCached']
   signalRecorder: SignalRecorder
   recordBatch: BatchRecorder
-  heavyReads: HeavyReads
 }
 
-type PromptParams = { prompt_id: string }
-type SignalParams = PromptParams & { signal_id: string }
+type SignalParams = PromptPath & { signal_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/signals'
 
@@ -106,15 +102,16 @@ const operations = describeOperations('Signals', {
 const validate = createValidator(NewSignal, 'The signal')
 
 export const signalRoutes = (
-  { db, clock, findPrompt, findCachedPrompt, signalRecorder, heavyReads }: Services,
+  { db, clock, findPrompt, signalRecorder }: Services,
   { authenticated, publicRoute }: RouteWrapper,
 ) =>
   new Elysia({ name: 'signals' })
     .options(path, publicRoute(answerPreflight), { detail: { hide: true } })
     .post(
       path,
-      authenticated('signals:write', async (context, { prompt_id }: PromptParams, { organisationId, browser }) => {
-        const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
+      authenticated('signals:write', async (context, { prompt_id }: PromptPath, { organisationId, browser }) => {
+        const found = findPrompt(organisationId, prompt_id)
+        const prompt = found instanceof Promise ? await found : found
         const idempotencyKey = parseIdempotencyKey(context.request.headers.get('idempotency-key'))
         // Every visitor of a page has its key, and must not use up the organisation's memory for larger bodies.
         const text = await readJsonText(context, browser ? smallBody : undefined)
@@ -133,11 +130,11 @@ export const signalRoutes = (
     )
     .get(
       path,
-      authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id }: PromptPath, { organisationId }) => {
         const prompt = await findPrompt(organisationId, prompt_id)
-        const query = signalListParams.parse(searchOf(context.request))
+        const query = signalListParams.parse(context.searchParams)
         const list = () => listSignals(db, prompt, query)
-        const page = await (isSearch(query.filter) ? heavyReads(organisationId, list) : list())
+        const page = await (isSearch(query.filter) ? db.heavyRead(organisationId, list) : list())
         const json = `[${page.data.map(signalJson).join()}]`
         return replyJsonPage(context, `/api/v1/prompts/${prompt_id}/signals`, json, page.limit, page.nextCursor)
       }),
@@ -173,7 +170,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
   const parsing = createSemaphore({ permits: 1 })
   return new Elysia({ name: 'signal-batches' }).post(
     `${path}/batch`,
-    authenticated('signals:write', async (context, { prompt_id }: PromptParams, caller) => {
+    authenticated('signals:write', async (context, { prompt_id }: PromptPath, caller) => {
       // Otherwise anybody who reads the key of a page could use up its limit with one request.
       if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals one at a time.')
       const prompt = await findPrompt(caller.organisationId, prompt_id)

@@ -1,11 +1,9 @@
 import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { unavailable } from '../errors.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { searchOf } from '../http/paging.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import { replyStream } from '../http/stream.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -16,8 +14,7 @@ import type { ExportSource, ExportStep } from './export.ts'
 import { exportExamples } from './schema.ts'
 import { exportParams } from './schema_params.ts'
 
-type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find']; heavyReads: HeavyReads }
-type PromptParams = { prompt_id: string }
+type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find'] }
 
 const about =
   'Ordered by time, as lines of JSON or as CSV, gzipped if the client accepts it. A response that was cut off is resumed ' +
@@ -44,7 +41,7 @@ const operations = describeOperations('Signals', {
 
 const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
 
-export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) {
+export function exportRoutes({ db, drain, log, findPrompt }: Services, { authenticated }: RouteWrapper) {
   // An export lasts as long as its client reads, so no other export waits for its end.
   const tooMany = 'Too many exports are running: two for this organisation, or 16 in total. Retry when one has ended.'
   const rejectWith = () => unavailable('overload', tooMany, 10)
@@ -53,14 +50,14 @@ export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Service
   async function answer(context: RequestContext, source: ExportSource, name: string): Promise<Response> {
     // Loaded on first use: many services never export.
     const { exportSignals } = await import('./export.ts')
-    const query = exportParams.parse(searchOf(context.request))
+    const query = exportParams.parse(context.searchParams)
     const release = await limitExports.acquire({ tenant: source.organisationId })
     const onEnd = (error?: unknown) => {
       release()
       if (error) log.error({ err: error, request_id: context.requestId }, 'export aborted')
     }
     try {
-      const steps = exportSignals(db, source, query, (step) => heavyReads(source.organisationId, step))
+      const steps = exportSignals(db, source, query)
       return await replyStream(context, textsOf(steps, context), {
         type: types[query.format],
         fileName: `${name}.${query.format}`,
@@ -76,7 +73,7 @@ export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Service
   return new Elysia({ name: 'signal-exports' })
     .get(
       '/api/v1/prompts/:prompt_id/signals/export',
-      authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id }: PromptPath, { organisationId }) => {
         const prompt = await findPrompt(organisationId, prompt_id)
         return answer(context, { organisationId, prompt }, `signals-${prompt_id}`)
       }),

@@ -1,10 +1,8 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { HeavyReads } from '../db/heavy_reads.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { searchOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { parseStatsQuery } from './query.ts'
@@ -17,9 +15,7 @@ type Services = {
   clock: Clock
   rollup: SignalRollup
   findPrompt: PromptFinder['find']
-  heavyReads: HeavyReads
 }
-type PromptParams = { prompt_id: string }
 
 const counting = describeOperation({
   id: 'getSignalStats',
@@ -33,13 +29,13 @@ const counting = describeOperation({
   success: { status: 200, description: 'The counts.', schema: SignalStats },
 })
 
-export const statsRoutes = ({ db, clock, rollup, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
+export const statsRoutes = ({ db, clock, rollup, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'stats' }).get(
     '/api/v1/prompts/:prompt_id/stats',
-    authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
+    authenticated('signals:read', async (context, { prompt_id }: PromptPath, { organisationId }) => {
       const prompt = await findPrompt(organisationId, prompt_id)
-      const query = parseStatsQuery(searchOf(context.request), clock.now())
-      const stats = await heavyReads(organisationId, () => readStats(db, rollup, prompt, query))
+      const query = parseStatsQuery(context.searchParams, clock.now())
+      const stats = await db.heavyRead(organisationId, () => readStats(db, rollup, prompt, query))
       return context.reply(200, JSON.stringify(stats))
     }),
     { detail: counting },

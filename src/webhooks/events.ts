@@ -17,7 +17,7 @@ export type EventData = {
   ping: Record<string, never>
 }
 
-export type EventType = keyof EventData
+type EventType = keyof EventData
 
 /** An event as it is sent. The id is the `webhook-id` of every attempt. */
 export type WebhookEvent = { [T in EventType]: { id: string; type: T; timestamp: Date; data: EventData[T] } }[EventType]

@@ -5,7 +5,7 @@ import { monthOf } from '../lib/months.ts'
 import { oneLine } from '../lib/texts.ts'
 import type { EventData, WebhookEvent } from './events.ts'
 
-export type Message = { text: string; blocks: object[] }
+type Message = { text: string; blocks: object[] }
 
 /** What a message says: the news, and below it in small print the details and links. */
 type Parts = { news: string; details: string[] }

@@ -10,7 +10,7 @@ export const endpointKinds = ['webhook', 'slack'] as const
 export type EndpointKind = (typeof endpointKinds)[number]
 
 /** Why an endpoint is disabled: by a change, by a 410, after days of failures only, or because a backup was restored. */
-export const disabledReasons = ['requested', 'gone', 'failing', 'restored'] as const
+const disabledReasons = ['requested', 'gone', 'failing', 'restored'] as const
 
 const time = Type.String({ format: 'date-time' })
 
@@ -46,7 +46,7 @@ const fields = {
   created_at: time,
 }
 
-export const Endpoint = Type.Object(fields, { title: 'WebhookEndpoint' })
+const Endpoint = Type.Object(fields, { title: 'WebhookEndpoint' })
 
 export type EndpointRow = Omit<Row<typeof Endpoint>, 'failing_since'> & { failing_since: Date | null }
 

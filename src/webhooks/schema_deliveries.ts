@@ -13,7 +13,7 @@ const response = {
   ),
 }
 
-export const Delivery = Type.Object(
+const Delivery = Type.Object(
   {
     id: Type.String({ description: 'Public id of the event: the webhook-id of every attempt' }),
     type: Type.String({ description: 'Type of the event' }),

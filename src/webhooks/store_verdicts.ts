@@ -80,7 +80,7 @@ export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptId
     where newest.id > coalesce(look.signal_id, 0) and wanted.created_after_signal is not null
     order by p.id`
 
-export type Decided = { entryId: number; verdict: string }
+type Decided = { entryId: number; verdict: string }
 
 export const selectDecided = (sql: Sql, organisationId: number, entryIds: number[]) =>
   sql<Decided>`

@@ -165,7 +165,7 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
  * A verdict at the first look at a prompt may be old: the organisation had no endpoint then. It is news if at least a tenth
  * of the change's signals came since the endpoint was created.
  */
-export const isNews = (
+const isNews = (
   { signalsSince }: { signalsSince: number | null },
   { signals }: Pick<DecidedImpact, 'signals'>,
 ): boolean => signalsSince === null || signalsSince * 10 >= signals.total

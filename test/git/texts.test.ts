@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import type { HeavyReads } from '../../src/db/heavy_reads.ts'
+import type { Db } from '../../src/db/client.ts'
 import type { SyncChange } from '../../src/git/sync_entries.ts'
 import { openHttpTarget, type SyncTarget } from '../../src/git/target.ts'
 import type { HistoryBatch } from '../../src/history/schema.ts'
@@ -191,13 +191,13 @@ test('a difference needs a permit for heavy reads', async () => {
   const { tenant, ids } = await createStory()
   const { organisationId } = await requirePrompt(service.services.db.sql, tenant.prompt)
   const asked: number[] = []
-  const heavyReads: HeavyReads = (organisation, read) => {
+  const heavyRead: Db['heavyRead'] = (organisation, read) => {
     asked.push(organisation)
     return read()
   }
   const url = `http://localhost/api/v1/prompts/${tenant.prompt}/history/${ids.second}/diff`
   const request = new Request(url, { headers: { authorization: `Bearer ${tenant.key}` } })
-  const { status } = await createApp({ ...service.services, heavyReads }).fetch(request)
+  const { status } = await createApp({ ...service.services, db: { ...service.services.db, heavyRead } }).fetch(request)
   expect([status, asked]).toEqual([200, [organisationId]])
 })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { listAllPrompts } from '../../src/prompts/manage.ts'
+import { listAllPrompts } from '../../src/prompts/find.ts'
 import { createHook, hookEachTest, paths } from './hook.ts'
 import { idOf, merged, pullRequest, push, repositoryEvent, sha } from './payloads.ts'
 

@@ -18,10 +18,9 @@ function createOrders(count: number) {
     }))
   }) as unknown as Sql
   const orders = createPromptOrders({
-    db: { sql } as Db,
+    db: { sql, heavyRead: (_, read) => read() } as Db,
     clock: { now: () => new Date() },
     rollup: {} as SignalRollup,
-    heavyReads: (_, read) => read(),
   })
   const list = (organisationId = 1) =>
     orders.list(

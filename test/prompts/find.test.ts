@@ -30,7 +30,7 @@ test("another organisation's prompt costs as much as one that does not exist, al
 
   async function costOf(prompt: string, isFound: boolean): Promise<number> {
     const before = statements()
-    const found = await find(organisationId, prompt).catch(() => null)
+    const found = await Promise.resolve(find(organisationId, prompt)).catch(() => null)
     expect(found !== null).toBe(isFound)
     return statements() - before
   }

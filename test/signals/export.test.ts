@@ -40,11 +40,11 @@ async function stepsOf(prompt: string, ofAll = false): Promise<(ExportStep & { s
   const source = { organisationId: found.organisationId, prompt: ofAll ? null : found }
   const steps: (ExportStep & { statements: number })[] = []
   let statements = 0
-  const run = <T>(step: () => Promise<T>) => {
+  const heavyRead = <T>(_: number, read: () => Promise<T>) => {
     statements += 1
-    return step()
+    return read()
   }
-  for await (const step of exportSignals(db, source, exportParams.parse(new URLSearchParams()), run))
+  for await (const step of exportSignals({ ...db, heavyRead }, source, exportParams.parse(new URLSearchParams())))
     steps.push({ ...step, statements })
   return steps
 }

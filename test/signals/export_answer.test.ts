@@ -79,7 +79,7 @@ test('HEAD takes no slot', async () => {
 async function holdShare(of: Tenant, reads: number): Promise<() => void> {
   const organisationId = await organisationIdOf(service, of)
   const held = Promise.withResolvers<void>()
-  for (let n = 0; n < reads; n += 1) void service.services.heavyReads(organisationId, () => held.promise)
+  for (let n = 0; n < reads; n += 1) void service.services.db.heavyRead(organisationId, () => held.promise)
   return held.resolve
 }
 

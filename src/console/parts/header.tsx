@@ -7,7 +7,7 @@ import { formatMoment, formatNumber } from './format.ts'
 import { Code, LimitMeter, Text, When } from './text.tsx'
 
 /** A page of the console by its path, and its name in the navigation. */
-export type Place = { path: string; name: string }
+type Place = { path: string; name: string }
 
 /** The organisation, its usage, the navigation and the current key. */
 export function Header({ places, path, onSignOut }: { places: Place[]; path: string; onSignOut(): void }) {
