@@ -33,11 +33,11 @@ export async function lockHistories(
 }
 
 /**
- * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that entries of the same
- * time keep the order in which they arrived. Fails immediately when another transaction holds one of them: a waiting
- * transaction would keep a connection from others. With `unless`, adds one entry only if its prompt has this public id
- * and no entry that could be of the same commit. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
- * meanwhile either; the caller has the lock and looks again.
+ * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that
+ * entries of the same time keep the order in which they arrived. Fails immediately when another transaction holds one of
+ * them: a waiting transaction would keep a connection from others. With `unless`, adds one entry only if its prompt has
+ * this public id and no entry that could be of the same commit. The statement sees histories as they were before it got
+ * the lock, so it adds nothing to one that changed meanwhile either; the caller has the lock and looks again.
  */
 export async function insertEntries(
   sql: Sql,
