@@ -83,7 +83,7 @@ const request = () => {
     { weight: 1, arbitrary: anyPath.map((rest) => `/api/v1/${rest}`) },
     { weight: 1, arbitrary: anyPath.map((rest) => `/${rest}`) },
   )
-  return fc.record({
+  const all = fc.record({
     method: fc.oneof(
       { weight: 6, arbitrary: fc.constantFrom('GET', 'POST') },
       { weight: 1, arbitrary: fc.constantFrom('HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS') },
@@ -95,6 +95,8 @@ const request = () => {
     requestId: fc.constantFrom('', 'given', 'not well formed', 'x'.repeat(300)),
     body,
   })
+  // Above 16 KiB of head, the runtime itself answers 431, before the service is asked.
+  return all.filter(({ path, query }) => path.length + query.length < 15_000)
 }
 
 test(`${requests} generated requests: no 5xx, no answer outside the contract, none that hangs (TEST_SEED=${seed})`, async () => {
