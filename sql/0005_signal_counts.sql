@@ -159,7 +159,7 @@ begin
         where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id
           and s.id > watermark.last_rolled_up_id
         order by s.prompt_id, s.id
-        -- Postgres expects max_rows to be a tenth of this number. Without it, of all signals, which it would sort.
+        -- The most that max_rows may be: Postgres expects a tenth of it. Without it, a tenth of all signals, to be sorted.
         limit 100000
       ) s
       limit max_rows

@@ -15,14 +15,10 @@ export function runPeriodically(
   return { stop: () => clearInterval(timer) }
 }
 
-/** The number of rows of the next step, after one that took `tookMs`: a step should take at most `maxMs`. */
-export const nextStepRows = (
-  { rows, tookMs, maxMs }: { rows: number; tookMs: number; maxMs: number },
-  minRows: number,
-  maxRows: number,
-): number => {
-  if (tookMs > maxMs) return Math.max(minRows, Math.floor(rows / 2))
-  return tookMs < 0.4 * maxMs ? Math.min(maxRows, rows * 2) : rows
+/** The number of rows of the next step, after one that took this part of the time that a step may take. */
+export const nextStepRows = (rows: number, part: number, minRows: number, maxRows: number): number => {
+  if (part > 1) return Math.max(minRows, Math.floor(rows / 2))
+  return part < 0.4 ? Math.min(maxRows, rows * 2) : rows
 }
 
 /** Sleeps for as long as the step took, so that background work uses at most half of the database's time. */

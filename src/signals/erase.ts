@@ -135,8 +135,8 @@ async function repeatSteps(
         const done = await step(id, since, rows)
         if (!done) return false
         since = done.found === rows ? done.firstAt : null
-        const took = { rows, tookMs: performance.now() - startedAt, maxMs: maxStepMs }
-        if (since && !isEmbedded) rows = nextStepRows(took, minStepRows, maxStepRows)
+        const part = (performance.now() - startedAt) / maxStepMs
+        if (since && !isEmbedded) rows = nextStepRows(rows, part, minStepRows, maxStepRows)
         await yieldFor(startedAt)
       }
     }

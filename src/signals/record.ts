@@ -45,7 +45,7 @@ type PendingSignal = SignalToWrite & { deadline: number }
 
 /** The part of a caller's time that is reserved for the write itself. */
 const writeMs = 500
-/** A write that takes longer waits for the disk, a standby or a lock: so long, and for each signal. */
+/** A write that takes longer than the first, and the second for each signal, waits for the disk, a standby or a lock. */
 const [slowWriteMs, slowSignalMs] = [8, 0.03]
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024

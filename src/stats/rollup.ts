@@ -54,8 +54,8 @@ export function createSignalRollup(
   async function takeStep(prompt: OwnedPrompt): Promise<{ rolledUp: number; isLast: boolean }> {
     const [rows, startedAt] = [stepRows, performance.now()]
     const rolledUp = await rollUpSignals(db.sql, prompt, rows)
-    const took = { rows, tookMs: performance.now() - startedAt, maxMs: maxStepMs }
-    if (rolledUp === rows) stepRows = nextStepRows(took, minStepRows, maxStepRows)
+    const part = (performance.now() - startedAt) / maxStepMs
+    if (rolledUp === rows) stepRows = nextStepRows(rows, part, minStepRows, maxStepRows)
     return { rolledUp, isLast: rolledUp < rows }
   }
 
