@@ -17,7 +17,10 @@ export async function insertAuditEntries(sql: Sql, actor: string, at: Date, even
   return rows.map(({ id }) => id)
 }
 
-/** Adds to the number of signals that an entry says were erased. Returns false when there is no such entry. */
+/**
+ * Adds to the number of signals that an entry says were erased. Returns false when there is no such entry: after a failover
+ * that lost it, another one may have its id.
+ */
 export async function addErased(
   sql: Sql,
   organisationId: number,
@@ -30,7 +33,7 @@ export async function addErased(
     set details = details || jsonb_build_object(
       'before', ${before.toISOString()}::text, 'erased', (details ->> 'erased')::integer + ${erased}::integer
     )
-    where organisation_id = ${organisationId} and id = ${id}
+    where organisation_id = ${organisationId} and id = ${id} and action = 'signals.expired'
     returning 1`
   return rows.length > 0
 }

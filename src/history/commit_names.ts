@@ -18,7 +18,7 @@ const isShortOf = (short: string, long: string): boolean =>
   long.length > short.length && longHash.test(long) && long.startsWith(short) && canBeginHash(short)
 
 /** What a key may be shortened to. */
-export const beginsOf = (key: string): string[] =>
+const beginsOf = (key: string): string[] =>
   Array.from({ length: hash.test(key) ? key.length - shortest : 0 }, (_, index) => key.slice(0, shortest + index))
 
 /** Whether two names, as keys, can be of the same commit. */

@@ -9,7 +9,7 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { emitEvent } from '../webhooks/events.ts'
-import { beginsOf, type CommitOfPrompt, commitKey, createWholeFinder, spellingsOf } from './commit_names.ts'
+import { type CommitOfPrompt, commitKey, createWholeFinder, spellingsOf } from './commit_names.ts'
 import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './known_entries.ts'
 import { type Context, type Outcome, reconcile } from './reconcile.ts'
 import { type EntryRow, type HistoryEntry, NewHistoryEntry, showTitledEntry } from './schema.ts'
@@ -120,8 +120,7 @@ async function recordOne(
     await announceChanges(sql, organisationId, inserted, clock.now())
     return { entry: showTitledEntry({ ...added, id: inserted[0]?.ids[0] as number }), isNew: true }
   }
-  const unless = { publicId, ...spellingsOf(entry.commit_sha), begins: beginsOf(commitKey(entry.commit_sha)) }
-  const inserted = await insertEntries(sql, organisationId, [entry], unless)
+  const inserted = await insertEntries(sql, organisationId, [entry], { publicId, ...spellingsOf(entry.commit_sha) })
   if (inserted.length > 0) return announce(entry, inserted)
   if (!(await lockHistories(sql, organisationId, [id], [publicId]))) throw notFound()
   const result = await recordLocked(sql, organisationId, [{ ...entry, covers: [], isTimed: true }])

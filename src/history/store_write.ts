@@ -43,10 +43,10 @@ export async function insertEntries(
   sql: Sql,
   organisationId: number,
   entries: EntryToRecord[],
-  unless: (Spellings & { publicId: string; begins: string[] }) | null = null,
+  unless: (Spellings & { publicId: string }) | null = null,
 ): Promise<Inserted[]> {
   const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
-  const { publicId, low, high, begins } = unless ?? { publicId: null, low: null, high: null, begins: [] }
+  const { publicId, low, high, start } = unless ?? { publicId: null, low: null, high: null, start: null }
   // The groups are complete before the first call of update_derived_history, so it sees all new entries.
   return sql<Inserted>`
     with locked as materialized (
@@ -79,14 +79,10 @@ export async function insertEntries(
           offset 0
         )
         and not exists (
-          select
-          from unnest(${begins}::text[]) begin (key)
-          cross join lateral (
-            select from history_entries h
-            where h.organisation_id = p.organisation_id and h.prompt_id = p.id
-              and lower(h.commit_sha) between begin.key and begin.key
-            offset 0
-          ) known
+          select from history_entries h
+          where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+            and lower(left(h.commit_sha, 7)) = ${start}::text and length(h.commit_sha) not in (40, 64)
+          offset 0
         )
       order by e.ordinality
       returning id, prompt_id, organisation_id, created_at

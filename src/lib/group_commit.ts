@@ -86,10 +86,11 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     let answerLast = nothingToAnswer
     let lastBatch = 0
     while (lane.queue.length > 0 && lane.writing.size <= maxWritesOf(lane)) {
+      const isCrowded = queuedByGroup.size > 1 && countFitting(lane.queue, lastBatch) < lane.queue.length
+      if (isCrowded) lane.queue = takeTurns(lane.queue)
       const batch = lane.queue.splice(0, countFitting(lane.queue, lastBatch))
       lastBatch = batch.length
-      const live = rejectLate(batch)
-      const writing = live.length > 0 ? writeBatch(lane, live) : nothingToAnswer
+      const writing = writeBatch(lane, batch)
       // The next batch is written while the callers of the last one are answered.
       answerLast()
       answerLast = await writing
@@ -115,6 +116,21 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     return heavy < 0 ? wanted : Math.max(heavy, 1)
   }
 
+  /** Orders the items so that the groups take turns: none waits for the whole queue of another. */
+  function takeTurns(queue: Batch): Batch {
+    const turns: Batch[] = []
+    const turnOf = new Map<unknown, number>()
+    for (const one of queue) {
+      const group = options.groupOf(one.item)
+      const turn = turnOf.get(group) ?? 0
+      turnOf.set(group, turn + 1)
+      const others = turns[turn]
+      if (others) others.push(one)
+      else turns[turn] = [one]
+    }
+    return turns.flat()
+  }
+
   function rejectLate(batch: Batch): Batch {
     const now = performance.now()
     if (batch.every(({ deadline }) => now < deadline)) return batch
@@ -138,7 +154,9 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   }
 
   /** Resolves once the batch is written, with a function that answers its callers. */
-  async function writeBatch(lane: Lane<Item, Outcome>, batch: Batch): Promise<() => void> {
+  async function writeBatch(lane: Lane<Item, Outcome>, all: Batch): Promise<() => void> {
+    const batch = rejectLate(all)
+    if (batch.length === 0) return nothingToAnswer
     try {
       options.onWrite?.(batch.length, performance.now() - (batch[0]?.addedAt ?? 0))
       const outcomes = await options.write(batch.map(({ item }) => item))

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
+import { earlierOf } from '../lib/times.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
@@ -50,15 +51,23 @@ export async function countSignals(
 export async function purgeSignals(
   db: Db,
   clock: Clock,
-  { organisationId, promptId, publicId: subject }: PurgeSource,
+  source: PurgeSource,
   before: Date,
   onProgress: (erased: number) => void = () => {},
 ): Promise<number> {
+  const { organisationId, publicId: subject } = source
   // The audit entry is written first, because the purge may be interrupted.
   const details = { before: before.toISOString() }
   const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
-  return eraseInSteps(db, { organisationId, promptId }, before, onProgress)
+  const beforeNow = earlierOf(before, clock.now())
+  let total = 0
+  do total += await eraseInSteps(db, source, before, (erased) => onProgress(total + erased))
+  while (
+    // A crash or a failover between two steps brings back signals that no later step looks at.
+    (await countSignals(db, source, beforeNow)) > 0
+  )
+  return total
 }
 
 /** Erases all signals of a prompt in short steps. */

@@ -233,6 +233,32 @@ test('an item that waited too long is rejected and never written', async () => {
   expect(writes).toEqual([])
 })
 
+test('an item whose deadline passes while a bad one is isolated is rejected and never written', async () => {
+  const deadline = performance.now() + 1_000
+  const { group, writes, finish } = setUp({
+    deadlineOf: (item) => (item === 'a4' ? deadline : Number.POSITIVE_INFINITY),
+  })
+  const all = Promise.allSettled(['ax', 'a2', 'a3', 'a4'].map(group.add))
+  await nextTurn()
+  expect(writes).toEqual(['ax a2 a3 a4'])
+  while (performance.now() < deadline) await Bun.sleep(10)
+  await finish(6)
+  expect((await all).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled', 'rejected'])
+  expect(writes.slice(1).filter((write) => write.includes('a4'))).toEqual([])
+})
+
+test('a group with many items does not make another wait for more than the write in flight', async () => {
+  const { group, writes, finish } = setUp({ maxBatch: 4 })
+  const many = Array.from({ length: 20 }, (_, number) => group.add(`a${number}`))
+  await nextTurn()
+  const other = group.add('b1')
+  await finish(2)
+  expect(writes[1]).toContain('b1')
+  expect(await other).toBe('wrote b1')
+  await finish(5)
+  await Promise.all(many)
+})
+
 test('a group takes no more of the queue than it leaves free, also while its rows are locked', async () => {
   const { group, held, finish } = setUp({ maxQueued: 8 })
   held.add('a')

@@ -22,6 +22,7 @@ async function purge(isEmbedded: boolean, msPerStep: (rows: number) => number, s
   let erased = 0
   const sql = async (texts: TemplateStringsArray, ...values: unknown[]) => {
     if (texts[0]?.includes('pg_logical_emit_message')) return sizes.push('flush')
+    if (texts.join().includes('count_signals_between')) return []
     const [, , since, , rows] = values as [number, number, Date, Date, number]
     starts.push(since.getTime())
     sizes.push(rows)

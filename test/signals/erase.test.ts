@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'bun:test'
+import type { Sql } from '../../src/db/client.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { purgeSignals } from '../../src/signals/erase.ts'
@@ -35,8 +36,11 @@ const fill = (count: number, prompt = tenant.prompt) => fillEvery(service, promp
 
 const endOfOctober = new Date('2026-11-01T00:00:00Z')
 
-async function purge(before = endOfOctober, { ofAllPrompts = false, onProgress = (_: number) => {} } = {}) {
-  const { db, clock } = service.services
+async function purge(
+  before = endOfOctober,
+  { ofAllPrompts = false, onProgress = (_: number) => {}, db = service.services.db } = {},
+) {
+  const { clock } = service.services
   const organisationId = await organisationIdOf(service, tenant)
   const promptId = ofAllPrompts ? null : (await requirePrompt(db.sql, tenant.prompt)).id
   const publicId = ofAllPrompts ? tenant.org : tenant.prompt
@@ -105,6 +109,23 @@ test('a purge of an organisation reaches all its prompts, over several pages of 
   for (const { prompt } of [tenant, other]) await fill(3, prompt)
   expect(await purge(endOfOctober, { ofAllPrompts: true })).toBe(208)
   expect(await countOf(service, other)).toEqual({ rows: 3, used: 0 })
+})
+
+test('a purge goes on until nothing is left, also when a crash brings back what was erased', async () => {
+  const { db } = service.services
+  await fill(10)
+  let isLost = false
+  const run = async (text: TemplateStringsArray, ...values: unknown[]) => {
+    // The steps before the first flush were not durable.
+    if (!isLost && text.join().includes('pg_logical_emit_message')) {
+      isLost = true
+      await fill(3)
+    }
+    return db.sql(text, ...values)
+  }
+  expect(await purge(endOfOctober, { db: { ...db, sql: Object.assign(run, db.sql) as Sql } })).toBe(13)
+  expect(isLost).toBe(true)
+  expect(await stats()).toBe(0)
 })
 
 test('two purges at the same time erase each signal once', async () => {
