@@ -277,7 +277,8 @@ def _error_of(error: urllib.error.HTTPError) -> PromptSignalsError:
     # A proxy may answer in any form.
     try:
         fields = json.loads(error.read())["error"]
-        message, code = fields["message"], fields["code"]
+        details = [f'{detail["path"]} {detail["message"]}' for detail in fields.get("details") or []]
+        message, code = " ".join([fields["message"], "; ".join(details)]).rstrip(), fields["code"]
     except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
         fields, message, code = {}, f"The service answered with status {error.code}.", "unknown"
     retry_after = error.headers.get("Retry-After") or ""

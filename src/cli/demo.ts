@@ -27,7 +27,7 @@ The demo organisation ${org} has a key, and three prompts with six weeks of hist
 ${config.CONSOLE === 'on' ? `\nSee it: ${linkTo(config.PUBLIC_URL ?? url, key)}\n` : ''}
 Try it:
 
-${requestsTo(url, prompt as string, `'Authorization: Bearer ${key}'`)}`)
+${requestsTo(url, prompt as string, key)}`)
 }
 
 export async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
@@ -49,28 +49,28 @@ export async function createDemoPrompts(db: Db, clock: Clock, org: string): Prom
 async function describeExisting(db: Db, config: Config, url: string, org: string): Promise<string> {
   const [prompt] = await listAllPrompts(db, org)
   const program = programFor(config, new URL(url).port)
+  const key = `$(${program} keys create --org ${org} --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')`
   return `
 ${config.DATA_DIR} already has data, so no demo data was added. Keys are not shown again.
 ${config.CONSOLE === 'on' ? `\nPrint a sign-in link:\n\n${program} console --org ${org} --admin\n` : ''}
-Create a key to try it with:
+Create a key and try it:
 
-KEY=$(${program} keys create --org ${org} --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
-
-${requestsTo(url, prompt?.id ?? 'pmt_…', '"Authorization: Bearer $KEY"')}`
+${requestsTo(url, prompt?.id ?? 'pmt_…', key)}`
 }
 
-/** `header` is quoted for a shell. */
-function requestsTo(url: string, prompt: string, header: string): string {
-  const address = `${url}/api/v1/prompts/${prompt}`
-  return `# the effect of the last change
-curl -H ${header} '${address}/impact?limit=1'
+/** Lines for a shell, with the variables that the documents use. `key` may be a command that prints it. */
+function requestsTo(url: string, prompt: string, key: string): string {
+  return `export URL=${url} PROMPT=${prompt} KEY=${key}
+
+# the effect of the last change
+curl -H "Authorization: Bearer $KEY" "$URL/api/v1/prompts/$PROMPT/impact?limit=1"
 
 # who changed the prompt
-curl -H ${header} '${address}/history?limit=2'
+curl -H "Authorization: Bearer $KEY" "$URL/api/v1/prompts/$PROMPT/history?limit=2"
 
 # record a signal
-curl -X POST -H ${header} -H 'Content-Type: application/json' \\
-  -d '{"value":"positive","metadata":{"session":"a81c"}}' '${address}/signals'
+curl -X POST -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
+  -d '{"value":"positive","metadata":{"session":"a81c"}}' "$URL/api/v1/prompts/$PROMPT/signals"
 
 Documentation: ${url}/docs
 `

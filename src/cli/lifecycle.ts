@@ -74,16 +74,18 @@ function startListening(services: Services, config: Config): [Listener, ...Liste
     servesButton: FEEDBACK_BUTTON === 'on',
   })
   const certificate = readCertificate(config)
-  const main = listenOn(app, { host, port, reusePort: REUSE_PORT === 'on', certificate })
+  const main = listenOn(app, { host, port, reusePort: REUSE_PORT === 'on', certificate }, 'PORT')
   if (!METRICS_ADDRESS) return [main]
-  return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS)]
+  return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS, 'METRICS_ADDRESS')]
 }
 
-function listenOn(app: App, address: Address): Listener {
+function listenOn(app: App, address: Address, setting: string): Listener {
   try {
     return listen(app, crashResponse, address)
   } catch (error) {
-    throw new Error(`Cannot listen on ${address.host} port ${address.port}: ${(error as Error).message}`)
+    const { code, message } = error as Error & { code?: string }
+    const reason = code === 'EADDRINUSE' ? `the port is in use. Stop the other program, or set ${setting}.` : message
+    throw new Error(`Cannot listen on ${address.host} port ${address.port}: ${reason}`)
   }
 }
 

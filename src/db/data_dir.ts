@@ -27,7 +27,7 @@ export function lockDataDir(dir: string): { release(): void } | undefined {
     if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return undefined
     const reason = error instanceof Error ? error.message : String(error)
     throw new Error(
-      `the data directory ${dir} cannot be used: it must be a directory that this user can write to (${reason})`,
+      `The data directory ${dir} cannot be used: it must be a directory that this user can write to (${reason})`,
       { cause: error },
     )
   }

@@ -110,7 +110,7 @@ export async function openDataDir(dataDir: string, options: Options): Promise<{ 
     const shared = options.whenInUse === 'share' ? await openShared(dataDir, options) : undefined
     if (shared) return { db: shared, isShared: true }
     if (performance.now() > giveUpAt) {
-      throw new Error(`The data directory ${dataDir} is in use by another prompt-signals.`)
+      throw new Error(`The data directory ${dataDir} is in use by another prompt-signals. Stop it, or set DATA_DIR.`)
     }
     await new Promise((resolve) => setTimeout(resolve, 50))
   }

@@ -147,6 +147,6 @@ test('a port in use is reported in one line, also when another instance uses it'
   const server = await startServer(database.settings)
   const { port } = new URL(server.url)
   const line = errorLineOf(await run(['serve', '--port', port], { settings: other.settings }))
-  expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${port}: `)
+  expect(line).toBe(`Cannot listen on 127.0.0.1 port ${port}: the port is in use. Stop the other program, or set PORT.`)
   expect(await server.stop()).toBe(0)
 })

@@ -36,7 +36,9 @@ test('organisations and prompts are named by a unique name as well as by id', as
 test('a name that several have needs an id, or the organisation that it is in', async () => {
   const line = `Several prompts are named Shared: use an id, such as ${shared}.`
   expect(await operator.errorLine('history', 'list', '--prompt', 'Shared')).toBe(line)
-  expect(await operator.errorLine('history', 'list', '--prompt', 'only')).toBe('There is no prompt only.')
+  expect(await operator.errorLine('history', 'list', '--prompt', 'only')).toBe(
+    'There is no prompt only. "prompt-signals prompts list" lists them.',
+  )
   const browser = ['keys', 'create', '--org', org, '--preset', 'browser', '--origin', 'https://example.com']
   const { prompts } = await operator.one(...browser, '--prompt', 'Shared')
   expect(prompts).not.toEqual([shared])

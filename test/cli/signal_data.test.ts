@@ -79,7 +79,9 @@ test('prompts erase asks on a terminal, needs --yes elsewhere, and may name the 
   expect(await onTerminal(args, settings, 'n\n', 1)).toContain(question)
   expect((await client.get(`/prompts/${id}`, tenant.key)).status).toBe(200)
   expect(await onTerminal(args, settings, 'y\n')).toEndWith(`erased  ${id}\r\n`)
-  expect(await operator.errorLine(...args, '--yes')).toBe('There is no prompt Farewell.')
+  expect(await operator.errorLine(...args, '--yes')).toBe(
+    'There is no prompt Farewell. "prompt-signals prompts list" lists them.',
+  )
 })
 
 test('orgs set-retention is shown by orgs list, and ended by none', async () => {

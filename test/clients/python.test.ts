@@ -58,8 +58,9 @@ test('an error has its status, code and details', async () => {
 try:
   client.record(prompt, "maybe")
 except PromptSignalsError as error:
-  show([error.status, error.code, error.details[0]["path"], error.request_id is not None])`
-  expect(await python(caught)).toEqual([422, 'validation_error', '/value', true])
+  show([error.status, error.code, error.details[0]["path"], error.request_id is not None, str(error)])`
+  const message = 'The signal is not valid. /value must be positive or negative'
+  expect(await python(caught)).toEqual([422, 'validation_error', '/value', true, message])
 })
 
 test('a lost answer is asked for again with the same key, and a used-up month is not', async () => {

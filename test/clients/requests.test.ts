@@ -66,6 +66,7 @@ test('an error has its status, code, request and details, and is not repeated wh
   expect(error).toBeInstanceOf(PromptSignalsError)
   expect(error).toMatchObject({ status: 422, code: 'validation_error', requestId: expect.any(String) })
   expect(error.details).toMatchObject([{ path: '/value' }])
+  expect(error.message).toBe('The signal is not valid. /value must be positive or negative')
   expect(keys).toHaveLength(1)
 })
 
@@ -144,7 +145,7 @@ test('a buffer tells of a signal that the service refused, and records the other
   const wrong = buffer.record(tenant.prompt, 'maybe' as 'positive', { metadata: { n: 1 } })
   buffer.record(tenant.prompt, 'positive')
   await buffer.close()
-  expect(refused).toEqual([['The signal is not valid.', { n: 1 }]])
+  expect(refused).toEqual([['The signal is not valid. /value must be positive or negative', { n: 1 }]])
   expect(await wrong.catch((error) => error)).toMatchObject({ status: 422 })
   expect(await countRows()).toBe(1)
 })

@@ -187,6 +187,7 @@ test('the secret of the webhook is made, and another one only after a question',
   await page.getByRole('heading', { name: 'GitHub webhook' }).waitFor()
   expect(page.url()).toBe(`${own.service.url}/settings/webhooks`)
   await page.getByText('none with this secret yet').waitFor()
+  await page.getByText(address as string).waitFor()
   const ping = '{"zen":"Keep it logically awesome."}'
   const headers = {
     'content-type': 'application/json',

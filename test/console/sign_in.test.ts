@@ -27,7 +27,7 @@ test('a link of the command opens signed in, and its key leaves the address at o
   const key = link.split('#key=')[1] as string
   expect(kept).toEqual(['', {}, { 'prompt-signals key': key }, expect.any(Number)])
   expect(requests).toEqual(['GET /api/v1/key', 'GET /api/v1/keys'])
-  await page.getByText('Key console').waitFor()
+  await page.getByText('Key “console”').waitFor()
   // Reloaded it is signed in on, and another browser knows nothing of it.
   await page.reload()
   await page.getByRole('row').nth(1).waitFor()
@@ -41,17 +41,17 @@ test('a new tab is signed in like the tab that was used last, and signing out en
   const window = await openIn(server.url)
   const { page } = window
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
-  await page.getByText('Key test').waitFor()
+  await page.getByText('Key “test”').waitFor()
   const second = await openTab(window, server.url)
   await second.page.goto(`${server.url}/settings/prompts`)
-  await second.page.getByText('Key test').waitFor()
+  await second.page.getByText('Key “test”').waitFor()
   // Of two keys, a new tab gets the one that its user comes from.
   const { link } = await operator.one('console', '--org', tenant.org)
   await second.page.goto(link)
-  await second.page.getByText('Key console').waitFor()
+  await second.page.getByText('Key “console”').waitFor()
   for (const [tab, name] of [
-    [page, 'Key test'],
-    [second.page, 'Key console'],
+    [page, 'Key “test”'],
+    [second.page, 'Key “console”'],
   ] as const) {
     await tab.locator('h1').click()
     const third = await openTab(window, server.url)
@@ -59,7 +59,7 @@ test('a new tab is signed in like the tab that was used last, and signing out en
     await third.page.getByText(name).waitFor()
     await third.page.close()
   }
-  await page.getByText('Key test').click()
+  await page.getByText('Key “test”').click()
   await page.getByRole('button', { name: 'Sign out' }).click()
   for (const tab of [page, second.page]) {
     await tab.getByLabel('API key').waitFor()
@@ -74,7 +74,7 @@ test('a link to another organisation asks before it replaces the one that is sig
   const window = await openIn(server.url, { expectsTroubles: true })
   const { page } = window
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
-  await page.getByText('Key test').waitFor()
+  await page.getByText('Key “test”').waitFor()
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Other', '--plan', 'free')
   const { link } = await operator.one('console', '--org', org)
   const key = link.split('#key=')[1]
@@ -88,16 +88,16 @@ test('a link to another organisation asks before it replaces the one that is sig
     expect(await findBarriers(tab)).toEqual([])
     expect(await tab.evaluate(`sessionStorage.getItem('prompt-signals key')`)).toBe(tenant.key)
     await tab.getByRole('button', { name: 'Stay in Test' }).click()
-    await tab.getByText('Key test').waitFor()
+    await tab.getByText('Key “test”').waitFor()
   }
   await page.goto(link)
   await page.getByRole('button', { name: 'Switch to Other' }).click()
-  await page.getByText('Key console').waitFor()
+  await page.getByText('Key “console”').waitFor()
   expect(await page.evaluate(`sessionStorage.getItem('prompt-signals key')`)).toBe(key)
   // A key that is rejected does not end the session.
   await page.goto(`${server.url}/#key=psk_${'0'.repeat(36)}`)
   await page.getByRole('alert').getByText('Invalid key').waitFor()
-  await page.getByText('Key console').waitFor()
+  await page.getByText('Key “console”').waitFor()
 })
 
 test('a pasted key signs in, and signing out forgets it', async () => {
@@ -107,7 +107,7 @@ test('a pasted key signs in, and signing out forgets it', async () => {
   await page.keyboard.press('Enter')
   await page.getByRole('row').nth(1).waitFor()
   await eventually(() => page.title(), 'Prompts and links · Test · prompt-signals')
-  await page.getByText('Key test').click()
+  await page.getByText('Key “test”').click()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByLabel('API key').waitFor()
   expect(await page.evaluate('sessionStorage.length')).toBe(0)
@@ -125,17 +125,17 @@ test('a key that is not accepted is forgotten, with a word about it', async () =
 test('a link may be opened in a tab that is signed in, with another key or by the same link', async () => {
   const { page } = await openIn(server.url)
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
-  await page.getByText('Key test').waitFor()
+  await page.getByText('Key “test”').waitFor()
   const { link } = await operator.one('console', '--org', tenant.org)
   for (let count = 0; count < 2; count++) {
     await page.goto(link.replace('/#', '/settings/keys#'))
     await eventually(() => page.url(), `${server.url}/settings/keys`)
     await page.getByRole('row').nth(1).waitFor()
-    await page.getByText('Key console').waitFor()
+    await page.getByText('Key “console”').waitFor()
   }
   await page.getByRole('link', { name: 'Audit log' }).click()
   await page.getByRole('row').nth(1).waitFor()
-  await page.getByText('Key console').waitFor()
+  await page.getByText('Key “console”').waitFor()
 })
 
 test('the documentation is one click away and leads back, still signed in', async () => {
@@ -145,7 +145,7 @@ test('the documentation is one click away and leads back, still signed in', asyn
   await page.getByRole('link', { name: 'Docs' }).click()
   await page.locator('.opblock').first().waitFor()
   await page.getByRole('link', { name: 'Console' }).click()
-  await page.getByText('Key test').waitFor()
+  await page.getByText('Key “test”').waitFor()
   await page.locator('tbody tr').first().waitFor()
   expect(page.url()).toBe(`${server.url}/`)
 })

@@ -8,7 +8,11 @@ const badName = 'The name is not valid. --name must have 1 to 200 characters, no
 
 test.concurrent.each([
   ['an unknown organisation', ['keys', 'create', '--org', 'org_none'], 'There is no organisation org_none.'],
-  ['an unknown organisation', ['prompts', 'list', '--org', ''], 'There is no organisation .'],
+  [
+    'an unknown organisation',
+    ['prompts', 'list', '--org', ''],
+    'There is no organisation . "prompt-signals orgs list" lists them.',
+  ],
   ['an unknown organisation', ['orgs', 'set-plan', 'org_none', 'free'], 'There is no organisation org_none.'],
   [
     'an id that would steer the terminal',

@@ -36,7 +36,9 @@ test.concurrent('a second server is rejected with a clear line, and the first go
   const settings = { DATA_DIR: await createDataDir() }
   const server = await startServer(settings)
   const line = errorLineOf(await run(['serve'], { settings }))
-  expect(line).toBe(`The data directory ${settings.DATA_DIR} is in use by another prompt-signals.`)
+  expect(line).toBe(
+    `The data directory ${settings.DATA_DIR} is in use by another prompt-signals. Stop it, or set DATA_DIR.`,
+  )
   await eventually(async () => (await fetch(`${server.url}/readyz`)).status, 200)
   expect(await createOperator(settings).json('orgs', 'list')).toEqual([])
   expect(await server.stop()).toBe(0)
@@ -157,7 +159,7 @@ test.concurrent.each([['serve'], ['orgs create --name N --plan free'], ['migrate
     writeFileSync(file, 'not a folder')
     for (const DATA_DIR of [file, '/proc/none', join(file, 'below')]) {
       const line = errorLineOf(await run(command.split(' '), { settings: { DATA_DIR } }))
-      expect(line).toStartWith(`the data directory ${DATA_DIR} cannot be used: `)
+      expect(line).toStartWith(`The data directory ${DATA_DIR} cannot be used: `)
     }
     const long = join(createFolder(), 'x'.repeat(120))
     const line = errorLineOf(await run(command.split(' '), { settings: { DATA_DIR: long } }))

@@ -40,7 +40,7 @@ test.concurrent('the demo fills an empty embedded database once, and its curl li
   const operator = createOperator(settings)
   const server = await startDemo(settings, 'Documentation: ')
   const printed = server.stdout()
-  const script = printed.slice(printed.indexOf('curl '), printed.indexOf('Documentation: '))
+  const script = printed.slice(printed.indexOf('export '), printed.indexOf('Documentation: '))
   const [impact, history, signal] = await paste(script)
   expect(impact.data).toMatchObject([{ change: { pr_number: 7 }, verdict: 'better', window: { until: null } }])
   expect(impact.pagination).toEqual({ current_page: 1, total_pages: 4, total_count: 4, per_page: 1 })
@@ -71,7 +71,7 @@ test.concurrent('the demo fills an empty embedded database once, and its curl li
   const [, command = ''] = /Print a sign-in link:\n\n(.*)\n/.exec(again.stdout()) ?? []
   const shown = await Bun.$`sh -c ${`${command} --json`}`.json()
   expect(shown.link).toStartWith(`${again.url}/#key=psk_`)
-  const pasted = again.stdout().slice(again.stdout().indexOf('KEY=$('), again.stdout().indexOf('Documentation: '))
+  const pasted = again.stdout().slice(again.stdout().indexOf('export '), again.stdout().indexOf('Documentation: '))
   const [, later, another] = await paste(pasted)
   expect(later).toEqual(history)
   expect(another.data.value).toBe('positive')

@@ -168,14 +168,14 @@ test('the line for Slack creates an endpoint', async () => {
   expect(created).toMatchObject({ kind: 'slack', events: ['impact.decided'] })
 })
 
-test('the receiver takes what is signed, and nothing else', async () => {
+test.each(['node', process.execPath])('the receiver takes what is signed, and nothing else, on %s', async (program) => {
   const file = join(createFolder(), 'receiver.mjs')
   await Bun.write(file, await readBlock('js', 'createHmac'))
   const secret = `whsec_${Buffer.alloc(32, 'a').toString('base64')}`
   const free = Bun.serve({ port: 0, fetch: () => new Response() })
   const url = free.url.href
   await free.stop(true)
-  const child = Bun.spawn([process.execPath, file], {
+  const child = Bun.spawn([program, file], {
     env: { WEBHOOK_SECRET: secret, PORT: new URL(url).port },
     stdout: 'pipe',
   })

@@ -141,7 +141,7 @@ export function createSend({ url, key, fetch: given, timeoutMs = 10_000, retries
 
 /** The error of an answer, or of one signal in a batch. A proxy may answer in any form. */
 export const errorOf = (status: number, error: Partial<ServiceError> = {}, headers?: Headers): PromptSignalsError =>
-  new PromptSignalsError(error.message ?? `The service answered with status ${status}.`, {
+  new PromptSignalsError(describe(error) ?? `The service answered with status ${status}.`, {
     status,
     code: error.code ?? 'unknown',
     requestId: error.request_id ?? headers?.get('x-request-id') ?? undefined,
@@ -150,6 +150,9 @@ export const errorOf = (status: number, error: Partial<ServiceError> = {}, heade
     resetsAt: error.resets_at === undefined ? undefined : new Date(error.resets_at),
     retryAfterMs: Number(headers?.get('retry-after') ?? 0) * 1_000 || undefined,
   })
+
+const describe = ({ message, details = [] }: Partial<ServiceError>): string | undefined =>
+  message && [message, details.map((one) => `${one.path} ${one.message}`).join('; ')].join(' ').trimEnd()
 
 const readError = async (response: Response): Promise<ServiceError | undefined> =>
   ((await response.json().catch(() => null)) as { error?: ServiceError } | null)?.error

@@ -59,9 +59,15 @@ export function Webhooks() {
   )
 }
 
+const urlOf = (path: string): string => new URL(path.slice(1), root).href
+
 /** Whether there is a secret, since when, and whether GitHub uses it. */
-const State = ({ webhook: { secret_created_at: since, last_delivery: last } }: { webhook: Webhook }) => (
+const State = ({ webhook: { path, secret_created_at: since, last_delivery: last } }: { webhook: Webhook }) => (
   <dl class="facts">
+    <dt>Payload URL</dt>
+    <dd>
+      <code>{urlOf(path)}</code>
+    </dd>
     <dt>Secret</dt>
     <dd>
       {since ? (
@@ -98,7 +104,7 @@ const Instructions = ({ webhook: { path, secret } }: { webhook: NewSecret }) => 
     </li>
     <li>
       Payload URL
-      <Secret text={new URL(path.slice(1), root).href} of="the URL" />
+      <Secret text={urlOf(path)} of="the URL" />
     </li>
     <li>
       Secret. Copy it now: it is not shown again.

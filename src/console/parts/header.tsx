@@ -77,7 +77,7 @@ function KeyMenu({ own, onSignOut }: { own: OwnKey; onSignOut(): void }) {
   return (
     <details class="menu" ref={menu}>
       <summary class="fine cut">
-        Key <Text>{own.name}</Text>
+        Key “<Text>{own.name}</Text>”
       </summary>
       <div class="menu-content">
         <p>
