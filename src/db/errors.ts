@@ -56,9 +56,13 @@ export function whyUnavailable(error: unknown): UnavailableReason | undefined {
 export const isReadOnly = (error: unknown): boolean =>
   error instanceof ReadOnlyError || codeOf(error) === '25006' || codeOf(error) === 'TARGET_SESSION_ATTRS'
 
+/** The runtime only says that the connection was closed. */
+const noTls = 'the server closed the connection when TLS began: turn TLS on there, or set sslmode=disable'
+
 /** Why the database cannot be used, in a few words. */
 export function reasonOf(error: unknown): string {
   if (isReadOnly(error) && !(error instanceof NoPrimaryError)) return new ReadOnlyError().message
+  if (error instanceof Error && error.message.includes('before secure TLS connection')) return noTls
   return error instanceof Error ? error.message : String(error)
 }
 

@@ -120,7 +120,7 @@ type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; pauseMs: number }
 
 /**
  * Records an attempt and releases the endpoint after a pause. Returns false, and changes nothing, when another replica has
- * claimed it.
+ * claimed it. A delivery that was restarted or erased meanwhile is left alone.
  */
 export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }: Attempt): Promise<boolean> {
   const rows = await sql`
@@ -134,16 +134,17 @@ export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }
       where organisation_id = ${claim.organisationId} and id = ${claim.endpointId}
         and claimed_until = ${claim.claimedUntil}
       returning organisation_id, id
+    ), delivery as (
+      update webhook_deliveries d
+      set
+        status = ${outcome.status}, attempts = d.attempts + 1,
+        next_attempt_at = now() + ${outcome.retryMs}::integer * interval '1 millisecond',
+        last_attempt_at = ${claim.claimedAt}, response_code = ${reply.code}, response_text = ${reply.text}
+      from endpoint e
+      where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = ${claim.eventRowId}
+        and d.status = 'pending' and d.attempts = ${claim.attempts}
     )
-    update webhook_deliveries d
-    set
-      status = ${outcome.status}, attempts = d.attempts + 1,
-      next_attempt_at = now() + ${outcome.retryMs}::integer * interval '1 millisecond',
-      last_attempt_at = ${claim.claimedAt}, response_code = ${reply.code}, response_text = ${reply.text}
-    from endpoint e
-    where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = ${claim.eventRowId}
-      and d.status = 'pending'
-    returning 1`
+    select 1 from endpoint`
   return rows.length > 0
 }
 

@@ -64,3 +64,9 @@ test.concurrent('no such database', async () => {
   url.password = 'hunter2'
   await expectRefused(url.href, /database "none" does not exist/)
 })
+
+test.concurrent('no TLS on the server', async () => {
+  const url = new URL(database.settings.DATABASE_URL as string)
+  url.search = '?sslmode=require'
+  await expectRefused(url.href, /turn TLS on there, or set sslmode=disable$/)
+})

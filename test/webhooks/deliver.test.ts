@@ -249,6 +249,51 @@ test.each([
   },
 )
 
+/** Makes the last attempt of an event, and answers it after `change`. Attempts that follow are answered with 204. */
+async function changeDuringAttempt(id: string, status: number, change: (event: string) => Promise<unknown>) {
+  const { sql } = service.services.db
+  const changed = Promise.withResolvers<void>()
+  receiver.answer = async () => {
+    receiver.answer = () => new Response(null, { status: 204 })
+    await changed.promise
+    return new Response(null, { status })
+  }
+  await sql`update webhook_endpoints set claimed_until = now() + interval '1 hour' where public_id = ${id}`
+  const event = await emit()
+  await sql`
+    update webhook_deliveries d set attempts = 9 from webhook_events v where v.id = d.event_id and v.public_id = ${event}`
+  await sql`update webhook_endpoints set claimed_until = null where public_id = ${id}`
+  await eventually(() => receiver.received.length, 1)
+  await change(event)
+  changed.resolve()
+}
+
+test('an event that is sent again during its last attempt has every attempt', async () => {
+  const { id } = await createEndpoint()
+  const admin = await adminOf(tenant)
+  await changeDuringAttempt(id, 500, (event) => service.post(`${path}/${id}/deliveries/${event}/redeliver`, admin, {}))
+  await eventually(() => statesOf(id), [['delivered', 1]])
+})
+
+test('what the old URL answers does not disable an endpoint with a new one', async () => {
+  const { id } = await createEndpoint()
+  const url = `${receiver.url}/new`
+  await changeDuringAttempt(id, 410, async () => service.patch(`${path}/${id}`, await adminOf(tenant), { url }))
+  await eventually(() => receiver.received.map((one) => one.path), ['/', '/new'])
+  await eventually(async () => (await deliveriesOf(id))[0]?.status, 'delivered')
+  expect((await service.get(`${path}/${id}`, await adminOf(tenant))).body.data.enabled).toBe(true)
+})
+
+test('an endpoint that is disabled by the answer to an erased event is in the audit log', async () => {
+  const { id } = await createEndpoint()
+  const { sql } = service.services.db
+  await changeDuringAttempt(id, 410, (event) => sql`delete from webhook_events where public_id = ${event}`)
+  const admin = await adminOf(tenant)
+  await eventually(async () => (await service.get(`${path}/${id}`, admin)).body.data.disabled_reason, 'gone')
+  const { body } = await service.get('/audit', admin)
+  expect(body.data[0]).toMatchObject({ action: 'endpoint.disabled', subject: id, details: { reason: 'gone' } })
+})
+
 test('one that hangs delays neither other endpoints of the organisation nor other organisations', async () => {
   receiver.answer = (path) => (path === '/slow' ? hang() : new Response(null, { status: 204 }))
   const slow = await createEndpoint({ url: `${receiver.url}/slow` })
