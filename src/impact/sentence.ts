@@ -49,7 +49,8 @@ export function describeChange(impact: Compared & { change: Change; window: { un
   const { rate, difference } = impact
   if (!rate) return `No signals ${since}.`
   if (!difference) {
-    const why = impact.verdict ? 'The change before it has no signals.' : 'There is no earlier change to compare with.'
+    const other = base ? nameChange(base) : 'The change before it'
+    const why = impact.verdict ? `${other} has no signals.` : 'There is no earlier change to compare with.'
     return `${capitalise(since)}: ${(rate.value * 100).toFixed(1)} % positive. ${why}`
   }
   const words = { better: 'Higher', worse: 'Lower', same: 'No difference that matters', undecided: 'Not decided' }
