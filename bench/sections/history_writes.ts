@@ -30,7 +30,7 @@ const toEntry = ({ path, key }: Request): Request => ({
   body: JSON.stringify({
     action: 'deployed',
     user: { name: 'Ada Example', email: 'ada@example.com' },
-    commit_sha: unique,
+    commit_sha: unique + '0'.repeat(24),
     branch_name: 'main',
   }),
 })

@@ -46,7 +46,11 @@ async function showImpact({ args, output }: Context, source: ImpactSource): Prom
     output.say(describeChange(newest, query.pair ? other?.change : undefined))
     output.say(`${comparisonKinds.beforeAfter}\n`)
   }
-  output.table(data, columnsFor(data))
+  if (totalCount === 0 && !args.options.json) {
+    output.say('No change has gone live yet. Record one with "prompt-signals history record" or "prompt-signals sync".')
+  } else {
+    output.table(data, columnsFor(data))
+  }
   const pages = Math.ceil(totalCount / query.limit)
   if (query.page < pages) output.say(`For older changes: --page ${query.page + 1} of ${pages}`)
   failOn(args, newest?.verdict ?? null)

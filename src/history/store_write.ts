@@ -82,6 +82,7 @@ export async function insertEntries(
           select from history_entries h
           where h.organisation_id = p.organisation_id and h.prompt_id = p.id
             and lower(left(h.commit_sha, 7)) = ${start}::text and length(h.commit_sha) not in (40, 64)
+            and starts_with(${low}::text, lower(h.commit_sha))
           offset 0
         )
       order by e.ordinality

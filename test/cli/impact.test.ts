@@ -146,6 +146,14 @@ test('what is no change of the prompt is rejected', async () => {
   expect(await operator.errorLine('impact', '--prompt', 'pmt_none')).toBe('There is no prompt pmt_none.')
 })
 
+test('a prompt without changes says how to record one', async () => {
+  const { id } = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'unchanged')
+  expect(await operator.plain('impact', '--prompt', id)).toBe(
+    'No change has gone live yet. Record one with "prompt-signals history record" or "prompt-signals sync".\n',
+  )
+  expect(await operator.json('impact', '--prompt', id)).toEqual([])
+})
+
 test('a table is in colour where that is wanted, and aligned all the same', () => {
   const shown = (hasColour: boolean) => {
     let text = ''
