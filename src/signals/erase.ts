@@ -102,7 +102,7 @@ type RetentionOptions = { isStopping(): boolean; onErased(org: string, signals: 
 
 /**
  * Returns a function that erases the signals older than the retention of their organisation, until `isStopping` returns
- * true. Runs on one replica at a time (advisory lock). The others skip.
+ * true or a retention is changed. Runs on one replica at a time (advisory lock). The others skip.
  */
 export function createRetentions(db: Db, { isStopping, onErased }: RetentionOptions) {
   const recordExpiry = createExpiryAudit()
@@ -111,7 +111,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
     for (const { organisationId, org, days } of await listRetentions(db)) {
       const before = new Date(now.getTime() - days * dayMs)
       const erase = (id: number, since: Date, rows: number) => async (sql: Sql) => {
-        if (!(await claimRetention(sql))) return null
+        if (!(await claimRetention(sql, organisationId, days))) return null
         const step = await eraseBefore(sql, { id, organisationId }, since, before, rows)
         if (step.erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased: step.erased })
         return step

@@ -67,6 +67,25 @@ test('a round skips while another one runs, and stops between two steps', async 
   await expectRows(0)
 })
 
+test('a retention that is changed during a round erases nothing more', async () => {
+  const { db, clock } = service.services
+  await setRetention(db, clock, tenant.org, 30)
+  await fill('2026-10-01T00:00:00Z', 1_001)
+  let changed: Promise<unknown> | undefined
+  const onErased = () => {
+    changed ??= setRetention(db, clock, tenant.org, null)
+  }
+  const isStopping = () => false
+  const { transaction } = db
+  // The next step begins once the change is made.
+  const inTurn: typeof transaction = async (...step) => {
+    await changed
+    return transaction(...step)
+  }
+  await createRetentions({ ...db, transaction: inTurn }, { isStopping, onErased })(clock.now())
+  await expectRows(501)
+})
+
 test('an audit entry that got the row id of a lost one is not changed', async () => {
   const { db, clock } = service.services
   const { key } = await service.createKey(tenant, ['keys:read'])
