@@ -13,11 +13,12 @@ export async function mayStoreTexts(sql: Sql, organisationId: number): Promise<b
 /** Locks the texts that are stored already, so that none of them is deleted as unused before entries have it. */
 export async function insertTexts(sql: Sql, organisationId: number, texts: Map<string, string>): Promise<void> {
   await sql`
-    insert into prompt_texts (organisation_id, hash, text)
+    insert into prompt_texts as t (organisation_id, hash, text)
     select ${organisationId}, decode(g.hash, 'hex'), g.text
     from unnest(${[...texts.keys()]}::text[], ${[...texts.values()]}::text[]) g (hash, text)
     order by g.hash
-    on conflict (organisation_id, hash) do update set hash = excluded.hash`
+    -- To set a column of the key would also lock out linkTexts, and two batches could deadlock.
+    on conflict (organisation_id, hash) do update set text = t.text`
 }
 
 /** Those of the hashes whose texts are stored. */
@@ -29,7 +30,10 @@ export async function selectStoredTexts(sql: Sql, organisationId: number, hashes
   return new Set(rows.map(({ hash }) => hash))
 }
 
-/** Gives entries their texts, as far as these are stored. Returns the hashes of the others. */
+/**
+ * Gives entries their texts, as far as these are stored, and locks them like insertTexts: most were sent with an earlier
+ * batch. Returns the hashes of the others.
+ */
 export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[]): Promise<string[]> {
   const given = JSON.stringify(refs)
   const missing = await sql<{ hash: string }>`
@@ -38,16 +42,21 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
       from json_to_recordset(${given}::text::json) g (prompt_id bigint, commit_sha text, text_hash text)
       join history_entries h on h.prompt_id = g.prompt_id and lower(h.commit_sha) = lower(g.commit_sha collate "C")
       where h.organisation_id = ${organisationId} and h.action in ('deployed', 'pr_merged')
+    ), stored as materialized (
+      select t.hash
+      from prompt_texts t
+      where t.organisation_id = ${organisationId} and t.hash = any (array(select g.hash from given g))
+      for key share
     ), linked as (
       update history_entries h
       set text_hash = g.hash
       from given g
-      join prompt_texts t on t.organisation_id = ${organisationId} and t.hash = g.hash
+      join stored t on t.hash = g.hash
       where h.organisation_id = ${organisationId} and h.id = g.id and h.text_hash is distinct from g.hash
     )
     select distinct g.text_hash as hash
     from given g
-    where not exists (select from prompt_texts t where t.organisation_id = ${organisationId} and t.hash = g.hash)`
+    where not exists (select from stored t where t.hash = g.hash)`
   return missing.map(({ hash }) => hash)
 }
 

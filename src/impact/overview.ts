@@ -32,12 +32,14 @@ export async function readOverview(
   const filters = { search, archived }
   const days = daysUntil(clock.now())
   const [from, until] = [days[0], days.at(-1)] as [Date, Date]
-  const { data: prompts, ...page } =
+  const { data: listed, ...page } =
     sort === null
       ? await limited(() => listPrompts(db, organisationId, request, filters, 'impact'))
       : await orders.list({ organisationId, filters, sort, from, until }, request)
-  const publicIds = prompts.map(({ id }) => id)
+  const publicIds = listed.map(({ id }) => id)
   const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
+  // One may have been erased since.
+  const prompts = listed.filter(({ id }) => rowIds.has(id))
   await limited(() => rollup.catchUpEach(organisationId, [...rowIds.values()], startedAt))
   const data: PromptImpact[] = []
   for (let start = 0; start < prompts.length; start += promptsPerTransaction) {

@@ -1,6 +1,7 @@
 import { type Actor, createExpiryAudit, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import { whyUnavailable } from '../db/errors.ts'
 import { notFound } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import { earlierOf } from '../lib/times.ts'
@@ -98,31 +99,45 @@ async function eraseInSteps(
   return total
 }
 
+type Retention = Awaited<ReturnType<typeof listRetentions>>[number]
+
 type RetentionOptions = { isStopping(): boolean; onErased(org: string, signals: number): void }
 
 /**
  * Returns a function that erases the signals older than the retention of their organisation, until `isStopping` returns
- * true. Runs on one replica at a time (advisory lock). The others skip.
+ * true or a retention is changed. Runs on one replica at a time (advisory lock). The others skip.
  */
 export function createRetentions(db: Db, { isStopping, onErased }: RetentionOptions) {
   const recordExpiry = createExpiryAudit()
 
-  return async (now: Date): Promise<void> => {
-    for (const { organisationId, org, days } of await listRetentions(db)) {
-      const before = new Date(now.getTime() - days * dayMs)
-      const erase = (id: number, since: Date, rows: number) => async (sql: Sql) => {
-        if (!(await claimRetention(sql))) return null
-        const step = await eraseBefore(sql, { id, organisationId }, since, before, rows)
-        if (step.erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased: step.erased })
-        return step
-      }
-      const isDone = await repeatSteps(db, readPrompts(db, organisationId), async (id, since, rows) => {
-        const step = isStopping() ? null : await db.transaction(erase(id, since, rows), { tenant: organisationId })
-        if (step && step.erased > 0) onErased(org, step.erased)
-        return step
-      })
-      if (!isDone) return
+  /** Returns false when the round ends. */
+  async function apply({ organisationId, org, days }: Retention, now: Date): Promise<boolean> {
+    const before = new Date(now.getTime() - days * dayMs)
+    const erase = (id: number, since: Date, rows: number) => async (sql: Sql) => {
+      if (!(await claimRetention(sql, organisationId, days))) return null
+      const step = await eraseBefore(sql, { id, organisationId }, since, before, rows)
+      if (step.erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased: step.erased })
+      return step
     }
+    return repeatSteps(db, readPrompts(db, organisationId), async (id, since, rows) => {
+      const step = isStopping() ? null : await db.transaction(erase(id, since, rows), { tenant: organisationId })
+      if (step && step.erased > 0) onErased(org, step.erased)
+      return step
+    })
+  }
+
+  return async (now: Date): Promise<void> => {
+    const failures: unknown[] = []
+    for (const retention of await listRetentions(db)) {
+      try {
+        if (!(await apply(retention, now))) break
+      } catch (error) {
+        if (whyUnavailable(error) === 'database') throw error
+        // One that uses all its transactions must not keep the others from theirs.
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
   }
 }
 

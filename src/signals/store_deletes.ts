@@ -44,9 +44,12 @@ export async function eraseBefore(
 /** Waits until all that was committed before is durable: the log is sequential. */
 export const flush = (sql: Sql) => sql`select pg_logical_emit_message(true, 'prompt-signals', '')`
 
-/** Whether this transaction is the only one on all replicas that applies retentions. */
-export async function claimRetention(sql: Sql): Promise<boolean> {
-  const [row] = await sql<{ isOnly: boolean }>`select pg_try_advisory_xact_lock(5168, 0) as "isOnly"`
+/** Whether the organisation still has this retention, and this transaction is the only one on all replicas that applies any. */
+export async function claimRetention(sql: Sql, organisationId: number, days: number): Promise<boolean> {
+  const [row] = await sql<{ isOnly: boolean }>`
+    select pg_try_advisory_xact_lock(5168, 0) as "isOnly"
+    from organisations
+    where id = ${organisationId} and retention_days = ${days}`
   return row?.isOnly ?? false
 }
 

@@ -3,7 +3,7 @@ import type { Sql } from '../db/client.ts'
 /** In percent of the monthly limit, ascending. */
 export const thresholds = [80, 100] as const
 
-type UsedMonth = { organisationId: number; id: string; name: string; used: number; limit: number }
+export type UsedMonth = { organisationId: number; id: string; name: string; used: number; limit: number }
 
 /** The organisations that want to know, have reached a threshold, and were not told. */
 export const selectUntold = (sql: Sql, month: string) =>

@@ -221,17 +221,36 @@ test('organisations share no text, a missing one is named, and an odd one is rej
 
 // The embedded engine runs one transaction at a time.
 if (engine === 'postgres') {
-  test('an unused text is not deleted while an entry gets it', async () => {
+  test.each([
+    ['sent with it', new Map([[hashText(one), one]])],
+    ['known already', new Map()],
+  ])('an unused text is not deleted while an entry gets it: %s', async (_, texts) => {
     const { db } = service.services
     const { tenant } = await createStory()
     const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
     await db.sql`update history_entries set text_hash = null where prompt_id = ${id}`
     const refs = [{ prompt_id: id, commit_sha: 'aaaaaaa1', text_hash: hashText(one) }]
     await db.transaction(async (sql) => {
-      await recordTexts(sql, organisationId, refs, new Map([[hashText(one), one]]))
+      expect(await recordTexts(sql, organisationId, refs, texts)).toEqual([])
       await pruneTexts(db)
     })
     expect(await textsOf(tenant.prompt, tenant)).toEqual([one, null, null, null])
+  })
+
+  test('a text that is being deleted counts as missing', async () => {
+    const { db } = service.services
+    const { tenant } = await createStory()
+    const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
+    await db.sql`update history_entries set text_hash = null where prompt_id = ${id}`
+    const refs = [{ prompt_id: id, commit_sha: 'aaaaaaa1', text_hash: hashText(one) }]
+    const { missing } = await db.transaction(async (sql) => {
+      await sql`delete from prompt_texts where organisation_id = ${organisationId}`
+      const missing = db.transaction((other) => recordTexts(other, organisationId, refs, new Map()))
+      // As long as it does not wait, it has an answer by then.
+      await Promise.race([missing, Bun.sleep(200)])
+      return { missing }
+    })
+    expect(await missing).toEqual([hashText(one)])
   })
 }
 

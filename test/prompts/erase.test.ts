@@ -2,9 +2,13 @@ import { expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
 import { hashText } from '../../src/history/texts.ts'
+import { readOverview } from '../../src/impact/overview.ts'
+import { overviewParams } from '../../src/impact/schema_params.ts'
+import { createPromptOrders } from '../../src/impact/sort.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { erasePrompt } from '../../src/prompts/erase.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
+import { createPrompt } from '../../src/prompts/manage.ts'
 import { eraseLastSignals } from '../../src/signals/erase.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { push } from '../github/payloads.ts'
@@ -170,3 +174,22 @@ if (engine === 'postgres') {
     expect(await tablesWith(prompt.id)).toEqual([])
   })
 }
+
+test('a prompt that is erased while it is summarised is left out', async () => {
+  const { db, clock, rollup } = service.services
+  const { org, prompt } = await service.createTenant()
+  const kept = await createPrompt(db, clock, { org, name: 'kept', id: null })
+  const { organisationId } = await requirePrompt(db.sql, prompt)
+  let isErased = false
+  const heavyRead: typeof db.heavyRead = async (of, read) => {
+    const result = await db.heavyRead(of, read)
+    // The list is read first.
+    if (!isErased) await erasePrompt(db, clock, await requirePrompt(db.sql, prompt))
+    isErased = true
+    return result
+  }
+  const services = { db: { ...db, heavyRead }, clock, rollup }
+  const query = overviewParams.parse(new URLSearchParams())
+  const { data } = await readOverview({ ...services, orders: createPromptOrders(services) }, organisationId, query)
+  expect(data.map(({ prompt: { id } }) => id)).toEqual([kept.id])
+})

@@ -1,7 +1,8 @@
 import { beforeEach, expect, test } from 'bun:test'
-import { setRetention } from '../../src/orgs/manage.ts'
+import { requireOrganisation, setRetention } from '../../src/orgs/manage.ts'
 import { createRetentions } from '../../src/signals/erase.ts'
 import { engine } from '../harness.ts'
+import { rejectionOf } from '../program.ts'
 import { useNewTenant, useService } from '../use.ts'
 import { countOf, createPrunings, fillEvery } from './fixtures.ts'
 
@@ -65,6 +66,41 @@ test('a round skips while another one runs, and stops between two steps', async 
   await expectRows(501)
   await apply()
   await expectRows(0)
+})
+
+test('a retention that is changed during a round erases nothing more', async () => {
+  const { db, clock } = service.services
+  await setRetention(db, clock, tenant.org, 30)
+  await fill('2026-10-01T00:00:00Z', 1_001)
+  let changed: Promise<unknown> | undefined
+  const onErased = () => {
+    changed ??= setRetention(db, clock, tenant.org, null)
+  }
+  const isStopping = () => false
+  const { transaction } = db
+  // The next step begins once the change is made.
+  const inTurn: typeof transaction = async (...step) => {
+    await changed
+    return transaction(...step)
+  }
+  await createRetentions({ ...db, transaction: inTurn }, { isStopping, onErased })(clock.now())
+  await expectRows(501)
+})
+
+test('an organisation whose signals cannot be erased does not keep the others from it', async () => {
+  const { db, clock } = service.services
+  const { id: failing } = await requireOrganisation(db, tenant.org)
+  const other = await service.createTenant(10)
+  for (const { org, prompt } of [tenant, other]) {
+    await setRetention(db, clock, org, 30)
+    await fill('2026-10-01T00:00:00Z', 2, prompt)
+  }
+  const transaction: typeof db.transaction = (work, request, isolation) =>
+    request?.tenant === failing ? Promise.reject(new Error('too slow')) : db.transaction(work, request, isolation)
+  const applyAll = createRetentions({ ...db, transaction }, { isStopping: () => false, onErased() {} })
+  expect(await rejectionOf(applyAll(clock.now()))).toBe('too slow')
+  await expectRows(2)
+  await expectRows(0, other)
 })
 
 test('an audit entry that got the row id of a lost one is not changed', async () => {
