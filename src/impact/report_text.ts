@@ -60,10 +60,11 @@ export const markdownStyle: Style = {
   link: (url, label) => `[${label}](<${url.replace(/[<>\\]/g, encodeURIComponent)}>)`,
 }
 
-/** Without the zero-width space, a title could notify somebody on the host. */
+/** Without the zero-width space, a title could notify somebody on the host. Its first characters could begin a heading or list. */
 function escapeMarkdown(text: string): string {
   return oneLine(text)
+    .trim()
     .replaceAll('&', '&amp;')
-    .replace(/[\\`*_[\]<>|~]/g, '\\$&')
+    .replace(/[\\`*_[\]<>|~]|^[#+-]|(?<=^\d+)[.)]/g, '\\$&')
     .replaceAll('@', '@\u200b')
 }

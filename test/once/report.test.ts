@@ -55,6 +55,11 @@ test('no string of a client is Markdown, notifies anybody or forges a link', () 
     `- ▲ **${escaped}**: Higher since [PR #7](<https://example.com/%3E)%3Cb%3E>): 40.0 → 50.0 % positive (+10.0 points, between +0.0 and +20.0).  `,
     `  ${escaped}, by Ada Example · 2 signals`,
   ])
+  for (const title of ['# head', ' - item', '+ item', '1. item', '2) item']) {
+    const html = Bun.markdown.html(writeReport([changeOf(1, 'better', { title })], new Date(0), markdownStyle, ''))
+    expect(html.match(/<h\d|<[uo]l/g)).toEqual(['<ul'])
+    expect(html).toContain(`${title.trim()}, by Ada Example`)
+  }
   const many = writeReport(Array(103).fill(change), new Date(0), markdownStyle, '')
   expect(many).toContain('103 better')
   expect(many.match(/^- /gm)?.length).toBe(100)
