@@ -91,6 +91,31 @@ const heldTimers = `
     }
   }`
 
+test('an answer from before a change is asked for again', async () => {
+  for (const name of ['alpha', 'beta']) await own.keyWith(['usage:read'], name)
+  const { page } = await own.open('/settings/keys')
+  const revoke = async (name: string) => {
+    await page.getByRole('row', { name }).getByRole('button', { name: 'Revoke' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+  await page.getByRole('row', { name: 'alpha' }).waitFor()
+  const held = Promise.withResolvers<void>()
+  await page.route(
+    '**/api/v1/keys',
+    async (route) => {
+      const response = await route.fetch()
+      await held.promise
+      await route.fulfill({ response })
+    },
+    { times: 1 },
+  )
+  await revoke('alpha')
+  await revoke('beta')
+  held.resolve()
+  await page.getByRole('row', { name: 'beta' }).getByText('Revoked').waitFor()
+})
+
 test('what is quick shows no sign of waiting, and what is slow does', async () => {
   const asked = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()

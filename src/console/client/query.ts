@@ -85,6 +85,7 @@ export async function prefetch(question: Question<unknown> | undefined): Promise
   const entry = entryOf(question.name)
   if (entry.isUnderWay || performance.now() - entry.answeredAt < staleMs) return
   entry.isUnderWay = true
+  entry.answeredAt = performance.now()
   const slow = setTimeout(() => show(entry, { isSlow: true }), slowMs)
   const outcome = await question.ask().then(
     (data) => ({ data, failure: undefined }),
@@ -92,7 +93,8 @@ export async function prefetch(question: Question<unknown> | undefined): Promise
   )
   clearTimeout(slow)
   entry.isUnderWay = false
-  entry.answeredAt = performance.now()
+  // An answer may lack a change that was sent meanwhile: it is asked for again.
+  if (entry.answeredAt !== never) entry.answeredAt = performance.now()
   // The answer is that of another key, or was forgotten meanwhile.
   if (entries.get(question.name) !== entry) return
   show(entry, { isSlow: false, ...outcome })
