@@ -17,15 +17,15 @@ export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, 
   const before = changes.find(({ id }) => id === change.before_id)
   const own = counts.get(entryId) as ChangeCounts
   const earlier = before && (counts.get(before.id) as ChangeCounts)
-  const [ofBefore, ofOwn] = [earlier ? daysOf(earlier) : [], daysOf(own)]
+  const [ofBefore, ofOwn] = [earlier ? daysOf(earlier) : null, daysOf(own)]
   return {
     change: showTitledEntry(change),
     before: before ? showTitledEntry(before) : null,
     days: differenceByDay(ofBefore, ofOwn, margin),
     health: {
-      before: earlier ? describeHealth(earlier, ofBefore.length) : null,
+      before: earlier && ofBefore ? describeHealth(earlier, ofBefore.length) : null,
       change: describeHealth(own, ofOwn.length),
-      jumps: findJumps([...ofBefore, ...ofOwn]),
+      jumps: findJumps([...(ofBefore ?? []), ...ofOwn]),
     },
   }
 }
@@ -39,18 +39,21 @@ function describeHealth(counts: ChangeCounts, days: number) {
 const maxShownDays = 366
 const dayMs = 86_400_000
 
-/** How the difference of a change moved: after each of its days, by its signals up to then and all those before it. */
-function differenceByDay(before: DayCounts[], after: DayCounts[], margin: number) {
+/**
+ * How the difference of a change moved: after each of its days, by its signals up to then and all those of the change before
+ * it; null for the first change.
+ */
+function differenceByDay(before: DayCounts[] | null, after: DayCounts[], margin: number) {
   const first = Math.max(after.length - maxShownDays, 0)
   return after.slice(first).map(({ date, positive, negative }, index) => {
-    const { designEffect, base, head } = effectiveCounts(before, after.slice(0, first + index + 1))
+    const { designEffect, base, head } = effectiveCounts(before ?? [], after.slice(0, first + index + 1))
     const difference = differenceOf(base, head)
     return {
       date,
       positive,
       negative,
       difference,
-      verdict: before.length === 0 ? null : verdictFor(difference, margin),
+      verdict: before && verdictFor(difference, margin),
       design_effect: difference && designEffect,
     }
   })

@@ -57,6 +57,16 @@ test('the first change has days, and nothing to compare them with', async () => 
   expect(days[0]).toMatchObject({ positive: 70, difference: null, verdict: null, design_effect: null })
 })
 
+test('a change after one without signals is undecided, as in its impact', async () => {
+  const { prompt, key } = await service.createTenant()
+  const times = ['2026-11-01T12:00:00.000Z', '2026-11-01T12:00:00.001Z']
+  await service.addHistory(prompt, [deployed(first, times[0] as string), deployed(second, times[1] as string)])
+  await addSignals(service, prompt, signals(1, 0, { at: '2026-11-02T13:00:00.000Z' }))
+  const [{ change, verdict }] = (await service.get(`/prompts/${prompt}/impact`, key)).body.data
+  const { days } = (await service.get(`/prompts/${prompt}/impact/${change.id}/days`, key)).body.data
+  expect([verdict, days[0].verdict, days[0].difference]).toEqual(['undecided', 'undecided', null])
+})
+
 test.each([999_999, 'x', 0])('%p, which is no change of the prompt, is not found', async (id) => {
   expect((await read(id)).status).toBe(404)
 })
