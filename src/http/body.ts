@@ -81,9 +81,9 @@ export function requireJson(request: Request): void {
   }
 }
 
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, reviver?: (key: string, value: unknown) => unknown): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text, reviver)
   } catch {
     throw bad('must be JSON')
   }

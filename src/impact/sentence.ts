@@ -19,8 +19,9 @@ export const comparisonKinds = {
   sideBySide: 'Side by side on the same days: what changes for both cancels out, if users are assigned at random.',
 }
 
+/** Cuts between two characters: Postgres rejects half of a surrogate pair in an event. */
 export const nameChange = ({ commit_sha, pr_number }: Change): string =>
-  pr_number === null ? commit_sha.slice(0, 7) : `PR #${pr_number}`
+  pr_number === null ? [...commit_sha].slice(0, 7).join('') : `PR #${pr_number}`
 
 /**
  * Two rates and their difference in percent, with one digit after the point. The difference is that of the rates shown, so
@@ -48,7 +49,8 @@ export function describeChange(impact: Compared & { change: Change; window: { un
   const { rate, difference } = impact
   if (!rate) return `No signals ${since}.`
   if (!difference) {
-    const why = impact.verdict ? 'The change before it has no signals.' : 'There is no earlier change to compare with.'
+    const other = base ? nameChange(base) : 'The change before it'
+    const why = impact.verdict ? `${other} has no signals.` : 'There is no earlier change to compare with.'
     return `${capitalise(since)}: ${(rate.value * 100).toFixed(1)} % positive. ${why}`
   }
   const words = { better: 'Higher', worse: 'Lower', same: 'No difference that matters', undecided: 'Not decided' }

@@ -6,6 +6,7 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import type { Receiver } from '../platform.ts'
 import type { CallRoute } from './serve.ts'
+import { keepLargeIntegers } from './tools.ts'
 
 type Route = (call: {
   request: Request
@@ -42,7 +43,7 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
     if (caller.browser) throw new ServiceError('forbidden', 'A browser key may only record signals.')
     // A page could otherwise use a key that an agent keeps on the same machine.
     if (request.headers.has('origin')) throw new ServiceError('forbidden', 'Agents are not web pages: send no Origin.')
-    const message = request.method === 'POST' ? parseJson(await readJsonText(context)) : undefined
+    const message = request.method === 'POST' ? parseJson(await readJsonText(context), keepLargeIntegers) : undefined
     const { answerMessage } = await import('./serve.ts')
     const response = await answerMessage(request, message, version, caller.scopes, callWith(context))
     return context.reply(response.status, response.body, Object.fromEntries(response.headers))

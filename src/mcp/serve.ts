@@ -1,7 +1,7 @@
 // Answers messages of the Model Context Protocol. Loaded with the first such request: the library is large.
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import type { Scope } from '../lib/scopes.ts'
-import { requestOf, type Tool, tools } from './tools.ts'
+import { keepLargeIntegers, requestOf, type Tool, tools } from './tools.ts'
 
 /** Calls a route of the interface as the caller of the message. */
 export type CallRoute = (
@@ -53,7 +53,7 @@ async function callTool(tool: Tool, given: Record<string, unknown>, callRoute: C
   let asked = given
   for (;;) {
     const response = await callRoute(tool, requestOf(tool, asked))
-    const answer = (await response.json()) as Answer
+    const answer = JSON.parse(await response.text(), keepLargeIntegers) as Answer
     if (answer.error) return failed(explain(answer.error))
     const note = asked === given ? {} : { shortened: `To 20 kB: go on with limit ${asked.limit}.` }
     const structuredContent = { ...answer, ...note }

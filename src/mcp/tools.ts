@@ -134,17 +134,23 @@ export const tools: Tool[] = [
 
 type Arguments = Record<string, unknown>
 
+/** Keeps integers as they are written that a double would round: metadata may hold ids of 64 bits. */
+export const keepLargeIntegers = (_: string, value: unknown, context?: { source?: string }): unknown =>
+  Number.isInteger(value) && !Number.isSafeInteger(value) ? JSON.rawJSON(context?.source ?? String(value)) : value
+
+const write = (value: unknown): string => (typeof value === 'string' ? value : String(JSON.stringify(value)))
+
 /** The request of a call: the parameters of its path, its query, its body and its headers. */
 export function requestOf({ method, takes }: Tool, given: Arguments) {
   const { prompt_id, idempotency_key, metadata, ...rest } = given
-  const params = { prompt_id: String(prompt_id) }
+  const params = { prompt_id: write(prompt_id) }
   if (method === 'POST') {
-    const headers = idempotency_key === undefined ? {} : { 'idempotency-key': String(idempotency_key) }
+    const headers = idempotency_key === undefined ? {} : { 'idempotency-key': write(idempotency_key) }
     return { params, query: '', headers, body: JSON.stringify({ ...rest, metadata }) }
   }
   const known = Object.entries(rest).filter(([name]) => name in takes)
   const filters = Object.entries(metadata ?? {}).map(([field, value]) => [`metadata.${field}`, value])
   const query = new URLSearchParams()
-  for (const [name, value] of [...known, ...filters]) query.append(String(name), String(value))
+  for (const [name, value] of [...known, ...filters]) query.append(String(name), write(value))
   return { params, query: query.toString(), headers: {}, body: undefined }
 }

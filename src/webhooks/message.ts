@@ -95,10 +95,15 @@ function link(url: string, label: string): string {
   return address.length > maxUrlLength ? label : `<${address}|${label}>`
 }
 
-/** A string of a client as one line of limited length. */
+/**
+ * A string of a client as one line of limited length. The zero-width spaces keep Mattermost and Rocket.Chat, which read
+ * Markdown, from notifying somebody and from hiding an address behind a label.
+ */
 const escapeText = (text: string): string => {
   const line = oneLine(text)
-  return escapeControls(line.length > maxNameLength ? `${line.slice(0, maxNameLength - 1)}…` : line)
+  // Slack rejects a message with half of a surrogate pair.
+  const short = line.length > maxNameLength ? `${line.slice(0, maxNameLength - 1).toWellFormed()}…` : line
+  return escapeControls(short.replaceAll('@', '@\u200b').replaceAll('](', ']\u200b('))
 }
 
 /** Slack has three control characters. Escaped, no string can mention a channel or forge a link. */

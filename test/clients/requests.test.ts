@@ -126,16 +126,22 @@ test('a buffer repeats a batch with the same keys, also where the caller gave no
   expect(await countRows()).toBe(1)
 })
 
-test('a full buffer rejects the new signal, and keeps the old ones', async () => {
-  const buffer = createSignalBuffer({ signals: clientWith([]).client.signals, capacity: 2, intervalMs: 60_000 })
+test('a full buffer rejects the new signal, keeps the old ones, and does not end a process that does not wait', async () => {
+  const refused: string[] = []
+  const onError = (error: Error) => refused.push(error.message)
+  const { signals } = clientWith([]).client
+  const buffer = createSignalBuffer({ signals, capacity: 2, intervalMs: 60_000, onError })
   const kept = [buffer.record(tenant.prompt, 'positive'), buffer.record(tenant.prompt, 'negative')]
   expect(await buffer.record(tenant.prompt, 'positive').catch(String)).toBe(
     'Error: The buffer is full: 2 signals wait.',
   )
+  buffer.record(tenant.prompt, 'positive')
   await buffer.close()
   await Promise.all(kept)
   expect(await countRows()).toBe(2)
   expect(await buffer.record(tenant.prompt, 'positive').catch(String)).toBe('Error: The buffer is closed.')
+  const full = 'The buffer is full: 2 signals wait.'
+  expect(refused).toEqual([full, full, 'The buffer is closed.'])
 })
 
 test('a buffer tells of a signal that the service refused, and records the others', async () => {

@@ -66,6 +66,15 @@ test('records a signal once and reads it back', async () => {
   expect((await call('get_stats', { prompt_id: tenant.prompt })).structuredContent.totals.total).toBe(2)
 })
 
+test('metadata keeps integers of 64 bits', async () => {
+  const given = { prompt_id: tenant.prompt, value: 'positive', metadata: { user: JSON.rawJSON('9007199254740993') } }
+  await call('record_signal', given)
+  for (const user of ['9007199254740993', JSON.rawJSON('9007199254740993')]) {
+    const { content } = await call('list_signals', { prompt_id: tenant.prompt, metadata: { user } })
+    expect(content[0].text).toContain('"metadata":{"user":9007199254740993}')
+  }
+})
+
 test('an error of the interface is the result of the call', async () => {
   const wrong = await call('list_signals', { prompt_id: tenant.prompt, since: 'yesterday' })
   expect(wrong).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('since: must be') }] })

@@ -66,7 +66,7 @@ test('a message says what is known in its first line, and links the pull request
 })
 
 test('no string of a client mentions a channel, forges a link or makes a block too long', () => {
-  const hostile = `<!channel> & <https://example.org|click>\n${'<'.repeat(500)}`
+  const hostile = `<!channel> @all [click](https://example.org) & <https://example.org|click>\n${'<'.repeat(123)}😀${'<'.repeat(300)}`
   const user = { ...change.user, name: hostile }
   for (const pr_url of ['https://example.com/|x><!here>', `https://example.com/${'<'.repeat(2_000)}`]) {
     const own = { ...change, title: hostile, user, branch_name: hostile, pr_url }
@@ -90,7 +90,8 @@ test('no string of a client mentions a channel, forges a link or makes a block t
         expect(links.filter((link) => !/^<https:\/\/(prompts\.)?example\.com\/[^|<>\s]*\|[^|]+>$/.test(link))).toEqual(
           [],
         )
-        expect(one.replaceAll(/<[^<>]*>/g, '')).not.toMatch(/[<>]/)
+        expect(one.replaceAll(/<[^<>]*>/g, '')).not.toMatch(/[<>]|@\w|\]\(/)
+        expect(one.isWellFormed()).toBe(true)
       }
     }
   }

@@ -37,6 +37,12 @@ test.each([
   expect(describeChange({ ...live, ...some })).toBe(expected)
 })
 
+test('a change that is compared with another than the one before it names that one', () => {
+  expect(describeChange(live, deploy)).toBe(`Higher since PR #7, compared with 8f14e45: ${figures}`)
+  const withoutSignals = { ...live, difference: null, verdict: 'undecided' as const }
+  expect(describeChange(withoutSignals, deploy)).toBe('Since PR #7: 78.1 % positive. 8f14e45 has no signals.')
+})
+
 test.each([
   ['better' as const, `PR #7 is better: ${figures}`],
   ['worse' as const, `PR #7 is worse: ${figures}`],

@@ -115,6 +115,18 @@ test('a decided verdict is told once, a flip is told, and one that becomes undec
   expect(await readTold(org)).toEqual(['greeting better', 'greeting worse'])
 })
 
+test('a commit can have any name', async () => {
+  const org = await createOrg()
+  await addEndpoint(org)
+  const name = await addPrompt(org)
+  const commit = '123456😀 of November'
+  await recordEntry(db, clock, await requirePrompt(db.sql, name), deployed(commit, '2026-11-14T09:30:00Z'))
+  await send(name, after, 40, 60)
+  await send(name, commit, 90, 10)
+  await look()
+  expect(await readTold(org)).toEqual(['greeting better'])
+})
+
 test('only prompts with new signals are looked at, and only those that an endpoint wants', async () => {
   const [org, other, unwatched] = [await createOrg(), await createOrg(), await createOrg()]
   const [wanted, unwanted] = [await addPrompt(org, 'wanted'), await addPrompt(org, 'unwanted')]

@@ -80,18 +80,21 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
 
   return {
     record(prompt, value, given = {}) {
-      if (isClosed) return Promise.reject(new Error('The buffer is closed.'))
-      if (waiting.length >= capacity) return Promise.reject(new Error(`The buffer is full: ${capacity} signals wait.`))
       const signal = { ...given, idempotencyKey: given.idempotencyKey ?? randomKey(), prompt, value }
       let settle: Waiting['settle'] = () => {}
       const recorded = new Promise<BatchResult>((resolve, reject) => {
         settle = (result) => (result instanceof Error ? reject(result) : resolve(result))
       })
+      // Nobody may wait for `recorded`: without a handler, its rejection would end the process.
       const settled = recorded.catch((error) => onError(error, signal))
-      const bytes = new TextEncoder().encode(JSON.stringify(signal)).length
-      waiting.push({ ...signal, bytes, settle, settled })
-      if (waiting.length >= batchSize) sendAll()
-      else timer ??= setTimeout(sendAll, intervalMs)
+      if (isClosed) settle(new Error('The buffer is closed.'))
+      else if (waiting.length >= capacity) settle(new Error(`The buffer is full: ${capacity} signals wait.`))
+      else {
+        const bytes = new TextEncoder().encode(JSON.stringify(signal)).length
+        waiting.push({ ...signal, bytes, settle, settled })
+        if (waiting.length >= batchSize) sendAll()
+        else timer ??= setTimeout(sendAll, intervalMs)
+      }
       return recorded
     },
     flush,

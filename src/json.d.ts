@@ -1,0 +1,4 @@
+/** Of ECMAScript 2026, and not yet in TypeScript's own declarations. */
+interface JSON {
+  rawJSON(text: string): object
+}
