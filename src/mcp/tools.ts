@@ -142,7 +142,9 @@ const write = (value: unknown): string => (typeof value === 'string' ? value : S
 
 /** The request of a call: the parameters of its path, its query, its body and its headers. */
 export function requestOf({ method, takes }: Tool, given: Arguments) {
-  const { prompt_id, idempotency_key, metadata, ...rest } = given
+  // Models send null for what they leave out. As a key, it would make all their signals one.
+  const present: Arguments = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null))
+  const { prompt_id, idempotency_key, metadata, ...rest } = present
   const params = { prompt_id: write(prompt_id) }
   if (method === 'POST') {
     const headers = idempotency_key === undefined ? {} : { 'idempotency-key': write(idempotency_key) }

@@ -66,6 +66,14 @@ test('records a signal once and reads it back', async () => {
   expect((await call('get_stats', { prompt_id: tenant.prompt })).structuredContent.totals.total).toBe(2)
 })
 
+test('null is an argument that is left out', async () => {
+  const given = { prompt_id: tenant.prompt, value: 'positive', metadata: null, idempotency_key: null }
+  for (let time = 0; time < 2; time += 1) await call('record_signal', given)
+  const filters = { value: null, since: null, until: null, metadata: null, limit: null, cursor: null }
+  const { structuredContent } = await call('list_signals', { prompt_id: tenant.prompt, ...filters })
+  expect(structuredContent.data).toHaveLength(2)
+})
+
 test('metadata keeps integers of 64 bits', async () => {
   const given = { prompt_id: tenant.prompt, value: 'positive', metadata: { user: JSON.rawJSON('9007199254740993') } }
   await call('record_signal', given)
