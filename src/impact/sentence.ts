@@ -61,7 +61,7 @@ export function describeChange(impact: Compared & { change: Change; window: { un
 /** How two versions did that ran at the same time. */
 export function describeSides(compared: Omit<Compared, 'rate'> & { base: Side; head: Side; reason: string | null }) {
   const { base, head, difference, verdict } = compared
-  const [earlier, later] = [nameSide(base), nameSide(head)]
+  const { base: earlier, head: later } = nameSides(base, head)
   if (!head.rate || !difference) return `Not decided between ${earlier} and ${later}. ${compared.reason ?? ''}`.trim()
   const words = {
     better: `${later} is better`,
@@ -74,8 +74,13 @@ export function describeSides(compared: Omit<Compared, 'rate'> & { base: Side; h
 
 type Side = { commit: string; change: Change | null; rate: Estimate | null }
 
-export const nameSide = ({ commit, change }: Side): string =>
-  nameChange(change ?? { commit_sha: commit, pr_number: null })
+/** Two commits of one pull request are told apart by their hashes. */
+export function nameSides(base: Side, head: Side): { base: string; head: string } {
+  const nameOf = ({ commit, change }: Side) => nameChange(change ?? { commit_sha: commit, pr_number: null })
+  const names = { base: nameOf(base), head: nameOf(head) }
+  if (names.base !== names.head) return names
+  return { base: nameOf({ ...base, change: null }), head: nameOf({ ...head, change: null }) }
+}
 
 function describeFigures({ verdict, signals_needed }: Omit<Compared, 'rate'>, rate: Estimate, difference: Estimate) {
   const { from, to, points, low, high } = showDifference(rate, difference)

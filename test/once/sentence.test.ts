@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
 import { describeChange, describeSides, showDifference } from '../../src/impact/sentence.ts'
 
+type Side = Parameters<typeof describeSides>[0]['base']
 const pull = { commit_sha: '45c48cce2e2d', pr_number: 7 }
 const deploy = { commit_sha: '8f14e45fceea', pr_number: null }
 const rate = { value: 0.78124, low: 0.76, high: 0.8 }
@@ -55,6 +56,12 @@ test.each([
   expect(describeSides({ ...compared, difference: null, reason: 'The head has no signals.' })).toBe(
     'Not decided between 8f14e45 and PR #7. The head has no signals.',
   )
+})
+
+test('side by side, two commits of one pull request are told apart', () => {
+  const [base, head] = [deploy, pull].map(({ commit_sha: commit }) => ({ commit, change: pull, rate })) as [Side, Side]
+  const compared = { base, head, difference, verdict: 'better' as const, signals_needed: null, reason: null }
+  expect(describeSides(compared)).toBe(`45c48cc is better: ${figures}`)
 })
 
 test('the numbers that are shown add up', () => {

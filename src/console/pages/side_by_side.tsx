@@ -1,5 +1,5 @@
 import { rateOf } from '../../impact/rate.ts'
-import { describeSides, nameSide, showDifference } from '../../impact/sentence.ts'
+import { describeSides, nameSides, showDifference } from '../../impact/sentence.ts'
 import { DayLines } from '../chart/day_lines.tsx'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
 import { get, type Schemas } from '../client/api.ts'
@@ -91,7 +91,7 @@ function Pair({ prompt, base, head }: { prompt: string; base: string; head: stri
 
 function Result({ compared }: { compared: Compared }) {
   const { base, head, difference, verdict, overlap, share, notes, days } = compared
-  const names = { base: nameSide(base), head: nameSide(head) }
+  const names = nameSides(base, head)
   const shown = head.rate && difference && showDifference(head.rate, difference)
   return (
     <>
