@@ -70,6 +70,22 @@ test('an error has its status, code, request and details, and is not repeated wh
   expect(keys).toHaveLength(1)
 })
 
+test('a redirect is an error, and not followed', async () => {
+  const requests: string[] = []
+  const moved = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch({ method, url }) {
+      requests.push(method)
+      return method === 'POST' ? Response.redirect(`${url}/moved`, 301) : Response.json({ data: [] })
+    },
+  })
+  const client = createClient({ url: moved.url.href, key: tenant.key })
+  expect(await client.signals.record(tenant.prompt, 'positive').catch((error) => error)).toMatchObject({ status: 301 })
+  expect(requests).toEqual(['POST'])
+  await moved.stop(true)
+})
+
 test('a used-up month is not repeated, and says when it ends', async () => {
   const small = await service.createTenant(0)
   const { client, keys } = clientWith([], { key: small.key })

@@ -103,6 +103,8 @@ export function createSend({ url, key, fetch: given, timeoutMs = 10_000, retries
       const response = await send(root + path, {
         method,
         keepalive,
+        // A redirect would turn a POST into a GET, whose answer is a success, too.
+        redirect: 'manual',
         signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
         headers: {
           authorization: `Bearer ${key}`,
