@@ -391,6 +391,10 @@ test('the signals are exported as a file, as they are filtered', async () => {
   expect(heading).toContain('value')
   expect(lines.length).toBeGreaterThan(100)
   expect(lines.filter((line) => !line.includes('negative'))).toEqual([])
+  expect(await page.getByText('ignores the metadata filter').count()).toBe(0)
+  await page.getByLabel('Metadata').fill('model = gpt-5')
+  await page.keyboard.press('Enter')
+  await page.getByText('Export (ignores the metadata filter)').waitFor()
 })
 
 test('a change whose predecessor has too few signals says that more of its own would not decide it', async () => {

@@ -72,7 +72,7 @@ function NoSignals({ prompt, isFiltered, isLast }: { prompt: string; isFiltered:
 }
 
 /** Saves the signals as a file. The API exports by value and time, not by metadata. */
-function Export({ prompt, filters: { value, since, until } }: Chosen) {
+function Export({ prompt, filters: { value, since, until, ...metadata } }: Chosen) {
   const { isSending, failure, send } = useSending()
   const save = (format: 'csv' | 'ndjson') => async () => {
     const params = { path: { prompt_id: prompt }, query: { value, since, until, format } as object }
@@ -81,7 +81,7 @@ function Export({ prompt, filters: { value, since, until } }: Chosen) {
   }
   return (
     <div class="row export fine">
-      Export
+      Export{Object.keys(metadata).length > 0 && ' (ignores the metadata filter)'}
       <Button look="small" does="CSV" isDisabled={isSending} onClick={() => send(save('csv'))} />
       <Button look="small" does="NDJSON" isDisabled={isSending} onClick={() => send(save('ndjson'))} />
       {failure && <FailureNote failure={failure} />}
