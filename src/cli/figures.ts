@@ -31,10 +31,4 @@ export function drawLine(numbers: number[]): string {
   return numbers.map((number) => (number === 0 ? '·' : heights[Math.ceil((number / most) * 8) - 1])).join('')
 }
 
-export const number = (count: number): string => count.toLocaleString('en-GB')
-
-/** A number and its noun: 1 entry, 2,000 entries. */
-export const counted = (count: number, one: string, many = `${one}s`): string =>
-  `${number(count)} ${count === 1 ? one : many}`
-
 export const percent = (share: number): string => (share * 100).toFixed(1)

@@ -2,10 +2,10 @@ import { type KeyChange, parseNewKey, toKeyChange, validateKeyChange } from '../
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { presetOf, presets, type Scope } from '../lib/scopes.ts'
+import { number } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
-import { number } from './figures.ts'
 import { type Column, minuteOf, shrinking } from './output.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`

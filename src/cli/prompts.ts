@@ -1,5 +1,5 @@
 import { forgetTexts } from '../history/texts.ts'
-import { oneLine } from '../lib/texts.ts'
+import { counted, oneLine } from '../lib/texts.ts'
 import { erasePrompt } from '../prompts/erase.ts'
 import { listAllPrompts, requirePrompt, showPrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt } from '../prompts/manage.ts'
@@ -8,7 +8,6 @@ import { countSignals } from '../signals/erase.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { hasConsent, requireConsent } from './confirm.ts'
 import { type DatabaseContext, onDatabase } from './database.ts'
-import { counted } from './figures.ts'
 import { shrinking } from './output.ts'
 
 export const commands = onDatabase([

@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { writeFileAtomically } from '../lib/atomic_file.ts'
+import { counted } from '../lib/texts.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
@@ -9,7 +10,6 @@ import { exportParams } from '../signals/schema_params.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
 import { hasConsent, requireConsent } from './confirm.ts'
 import { onDatabase } from './database.ts'
-import { counted } from './figures.ts'
 import { writeOut } from './output.ts'
 
 export const signalDataCommands = onDatabase([

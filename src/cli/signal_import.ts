@@ -1,10 +1,10 @@
 import type { Input } from '../lib/input.ts'
 import { monthOf } from '../lib/months.ts'
+import { counted } from '../lib/texts.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { importSignals } from '../signals/import.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import { onDatabase } from './database.ts'
-import { counted } from './figures.ts'
 import { keepLines } from './kept_lines.ts'
 
 export const signalImportCommands = onDatabase([

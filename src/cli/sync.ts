@@ -5,10 +5,9 @@ import { type SyncResult, syncRepository } from '../git/sync.ts'
 import type { SyncChange } from '../git/sync_entries.ts'
 import type { SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
-import { oneLine } from '../lib/texts.ts'
+import { counted, oneLine } from '../lib/texts.ts'
 import { type Command, type Context, UsageError } from './command.ts'
 import { withDatabase } from './database.ts'
-import { counted } from './figures.ts'
 import { checkUrl, openService } from './remote.ts'
 
 export const commands: Command[] = [

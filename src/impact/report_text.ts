@@ -1,4 +1,4 @@
-import { oneLine } from '../lib/texts.ts'
+import { counted, oneLine } from '../lib/texts.ts'
 import type { ReportedChange } from './report.ts'
 import { comparisonKinds, describeChange, nameChange } from './sentence.ts'
 
@@ -26,7 +26,7 @@ export function writeReport(changes: ReportedChange[], since: Date, style: Style
     const sentence = style.plain(describeChange(impact))
     const details = [
       [change.title, change.user.name].flatMap((text) => (text ? style.plain(text) : [])).join(', by '),
-      `${signals.total.toLocaleString('en-GB')} signals`,
+      counted(signals.total, 'signal'),
       ...(consoleUrl ? [style.link(`${consoleUrl}/prompts/${prompt.id}?change=${change.id}`, 'console')] : []),
     ]
     // The sentence names the change once.

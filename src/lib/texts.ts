@@ -20,3 +20,9 @@ export function requireName(name: string): string {
   const message = `must have 1 to ${maxTextLength} characters, none of them a control character`
   throw invalid('The name is not valid.', [{ path: '/name', message }])
 }
+
+export const number = (count: number): string => count.toLocaleString('en-GB')
+
+/** A number and its noun: 1 entry, 2,000 entries. */
+export const counted = (count: number, one: string, many = `${one}s`): string =>
+  `${number(count)} ${count === 1 ? one : many}`

@@ -2,7 +2,7 @@
 import type { HistoryEntry } from '../history/schema.ts'
 import { comparisonKinds, nameChange } from '../impact/sentence.ts'
 import { monthOf } from '../lib/months.ts'
-import { oneLine } from '../lib/texts.ts'
+import { counted, number, oneLine } from '../lib/texts.ts'
 import type { EventData, WebhookEvent } from './events.ts'
 
 type Message = { text: string; blocks: object[] }
@@ -48,7 +48,7 @@ function partsOf(event: WebhookEvent, publicUrl: string): Parts {
         news: `${sign} *${escapeText(prompt.name)}*: ${news}`,
         details: [
           [change.title, change.user.name].flatMap((text) => (text ? escapeText(text) : [])).join(', by '),
-          `${signals.total.toLocaleString('en-GB')} signals`,
+          counted(signals.total, 'signal'),
           comparisonKinds.beforeAfter,
           ...linkPrompt(event.data, publicUrl),
         ],
@@ -65,7 +65,7 @@ function describeUsage(
   { organisation, month, threshold, used, limit }: EventData['usage.threshold'],
   publicUrl: string,
 ) {
-  const [spent, of] = [used, limit].map((count) => count.toLocaleString('en-GB')) as [string, string]
+  const [spent, of] = [used, limit].map(number) as [string, string]
   const until = showDate(monthOf(new Date(`${month}-01`)).resetsAt)
   const name = `*${escapeText(organisation.name)}*`
   return {

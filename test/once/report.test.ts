@@ -60,6 +60,8 @@ test('no string of a client is Markdown, notifies anybody or forges a link', () 
     expect(html.match(/<h\d|<[uo]l/g)).toEqual(['<ul'])
     expect(html).toContain(`${title.trim()}, by Ada Example`)
   }
+  const single = { ...change, signals: { ...change.signals, total: 1 } }
+  expect(writeReport([single], new Date(0), markdownStyle, '')).toMatch(/ · 1 signal$/m)
   const many = writeReport(Array(103).fill(change), new Date(0), markdownStyle, '')
   expect(many).toContain('103 better')
   expect(many.match(/^- /gm)?.length).toBe(100)
