@@ -62,12 +62,12 @@ export async function purgeSignals(
   const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
   const beforeNow = earlierOf(before, clock.now())
-  let total = 0
-  do total += await eraseInSteps(db, source, before, (erased) => onProgress(total + erased))
-  while (
+  let [total, erased] = [0, 0]
+  do {
+    erased = await eraseInSteps(db, source, before, (soFar) => onProgress(total + soFar))
+    total += erased
     // A crash or a failover between two steps brings back signals that no later step looks at.
-    (await countSignals(db, source, beforeNow)) > 0
-  )
+  } while (erased > 0 && (await countSignals(db, source, beforeNow)) > 0)
   return total
 }
 
