@@ -87,19 +87,18 @@ const stateId = ({ organisationId, prompt }: StateKey): string => `${organisatio
 /** Whether the total has to be counted: ranks give it for ranges of time, but not for an action or a branch. */
 const mustCountMatches = ({ action, branch }: EntryQuery): boolean => action !== null || branch !== null
 
-/** Reads a page of entries, or of those that are changes, and its total, which is counted unless the ranks have it. */
-export async function readEntries(sql: Sql, prompt: OwnedPrompt, query: EntryQuery, onlyChanges = false) {
+/** Reads a page of entries and its total, which is counted unless the ranks have it. */
+export async function readEntries(sql: Sql, prompt: OwnedPrompt, query: EntryQuery) {
   const page = {
     offset: offsetOf(query),
     size: query.limit,
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',
   }
-  const filter = { actions: query.action ?? actions, branch: query.branch, onlyChanges }
-  const selected =
-    onlyChanges || mustCountMatches(query)
-      ? await selectFilteredPage(sql, prompt, page, filter)
-      : await selectPage(sql, prompt, page)
+  const filter = { actions: query.action ?? actions, branch: query.branch }
+  const selected = mustCountMatches(query)
+    ? await selectFilteredPage(sql, prompt, page, filter)
+    : await selectPage(sql, prompt, page)
   // The prompt is missing only after a failover that lost it since the look-up.
   if (!selected) throw notFound()
   return selected

@@ -78,7 +78,7 @@ export async function selectPage(
 }
 
 /** Of one branch, unless it is null. */
-type EntryFilter = { actions: string[]; branch: string | null; onlyChanges: boolean }
+type EntryFilter = { actions: string[]; branch: string | null }
 
 /**
  * Selects a page of the entries that match. Counts all of them. With an `or` in one select, the plan that serves every value
@@ -88,7 +88,7 @@ export async function selectFilteredPage(
   sql: Sql,
   { id, organisationId }: OwnedPrompt,
   page: PageToSelect,
-  { actions, branch, onlyChanges }: EntryFilter,
+  { actions, branch }: EntryFilter,
 ): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
     with matching as not materialized (
@@ -96,7 +96,6 @@ export async function selectFilteredPage(
       from history_entries h
       where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and h.branch_name = ${branch}
         and h.action = any(${actions}::text[])
-        and (h.is_change or not ${onlyChanges}::boolean)
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
       union all
@@ -104,7 +103,6 @@ export async function selectFilteredPage(
       from history_entries h
       where ${branch}::text is null and h.organisation_id = ${organisationId} and h.prompt_id = ${id}
         and h.action = any(${actions}::text[])
-        and (h.is_change or not ${onlyChanges}::boolean)
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
     )

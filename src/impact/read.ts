@@ -1,7 +1,7 @@
 import type { Db, Sql } from '../db/client.ts'
 import { canBeginHash } from '../history/commit_names.ts'
-import { readEntries } from '../history/read.ts'
 import { showTitledEntry } from '../history/schema.ts'
+import { offsetOf } from '../lib/numbered_page.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
@@ -10,7 +10,14 @@ import { canBeDecided, compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
-import { type Change, selectChangeCommits, selectChanges, selectNewestChanges, selectSignalCounts } from './store.ts'
+import {
+  type Change,
+  selectChangeCommits,
+  selectChangePage,
+  selectChanges,
+  selectNewestChanges,
+  selectSignalCounts,
+} from './store.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
@@ -24,8 +31,7 @@ export const readSnapshot = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPromp
 
 export async function readImpact(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
   if (query.pair) return readPair(sql, prompt, query.pair, query.margin)
-  const { totalCount, entries } = await readEntries(sql, prompt, query, true)
-  const ids = entries.map(({ id }) => id)
+  const { totalCount, ids } = await selectChangePage(sql, prompt, { ...query, offset: offsetOf(query) })
   return { totalCount, data: await readImpacts(sql, prompt, ids, query.margin) }
 }
 

@@ -1,9 +1,36 @@
 import type { Sql } from '../db/client.ts'
 import type { EntryRow } from '../history/schema.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { ChangeWindow, SignalCount, SplitBounds } from './attribute.ts'
+import type { ImpactQuery } from './schema_params.ts'
 
 /** A history entry that went live, and its window. */
 export type Change = EntryRow & ChangeWindow & { prompt_id: number }
+
+type PageToSelect = Pick<ImpactQuery, 'action' | 'branch' | 'since' | 'until' | 'limit'> & { offset: number }
+
+/** The ids of a page of a prompt's changes, newest first, and how many changes match. */
+export async function selectChangePage(sql: Sql, { id, organisationId }: OwnedPrompt, page: PageToSelect) {
+  const { action, branch, since, until, limit, offset } = page
+  const [row] = await sql<{ totalCount: number; ids: number[] }>`
+    with matching as materialized (
+      select h.id, h.created_at
+      from history_changes h
+      where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
+        and (${action}::text[] is null or h.action = any(${action}::text[]))
+        and (${branch}::text is null or h.branch_name = ${branch})
+        and h.created_at >= coalesce(${since}, '-infinity'::timestamptz)
+        and h.created_at <= coalesce(${until}, 'infinity'::timestamptz)
+    )
+    select
+      (select count(*) from matching) as "totalCount",
+      to_json(array(
+        select id from matching
+        order by created_at desc, id desc
+        offset ${offset}::bigint limit ${limit}
+      )) as ids`
+  return row as NonNullable<typeof row>
+}
 
 /** The live change of each of these prompts, and those of its newest `limit` ones that went live from `since` on. */
 export const selectNewestChanges = (
