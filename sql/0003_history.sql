@@ -48,6 +48,16 @@ create index on history_entries (organisation_id, text_hash) where text_hash is 
 -- Like signals_owner.
 create statistics history_entries_owner (dependencies) on prompt_id, organisation_id from history_entries;
 
+-- A change: a history entry after which another commit was live. It is live until the next change.
+create view history_changes as
+select *, lower(commit_sha) as commit_key from history_entries where is_change;
+
+create index history_changes_by_time on history_entries (prompt_id, created_at, id)
+where is_change;
+
+create index history_changes_by_commit on history_entries (prompt_id, lower(commit_sha), created_at, id)
+where is_change;
+
 -- A text that entries of an organisation have, once per content. Organisations share none, so that nobody can learn
 -- what another one stores.
 create table prompt_texts (

@@ -1,5 +1,16 @@
-import { differenceOf, excessOfPair, excessOfSides, isRuledOut, observedDifference } from './interval.ts'
-import { addCounts, type Counts, divideCounts, type Estimate, scale, totalOf } from './rate.ts'
+import {
+  addCounts,
+  type Counts,
+  differenceOf,
+  divideCounts,
+  type Estimate,
+  excessOfPair,
+  excessOfSides,
+  isRuledOut,
+  observedDifference,
+  scale,
+  totalOf,
+} from './rate.ts'
 import type { Impact } from './schema.ts'
 
 type Comparison = {

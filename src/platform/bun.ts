@@ -13,8 +13,7 @@ import signals from '../../sql/0002_signals.sql' with { type: 'text' }
 import history from '../../sql/0003_history.sql' with { type: 'text' }
 import github from '../../sql/0004_github.sql' with { type: 'text' }
 import signalCounts from '../../sql/0005_signal_counts.sql' with { type: 'text' }
-import impact from '../../sql/0006_impact.sql' with { type: 'text' }
-import webhooks from '../../sql/0007_webhooks.sql' with { type: 'text' }
+import webhooks from '../../sql/0006_webhooks.sql' with { type: 'text' }
 
 /** Defined by the build; undefined in a run from source. */
 declare const BUILD_COMMIT: string | undefined
@@ -38,8 +37,7 @@ export const migrations = [
   { name: '0003_history', text: history },
   { name: '0004_github', text: github },
   { name: '0005_signal_counts', text: signalCounts },
-  { name: '0006_impact', text: impact },
-  { name: '0007_webhooks', text: webhooks },
+  { name: '0006_webhooks', text: webhooks },
 ]
 
 export const engineFiles = {

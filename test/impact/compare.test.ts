@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { differenceOf } from '../../src/impact/interval.ts'
+import { differenceOf } from '../../src/impact/rate.ts'
 import { resolveCommit } from '../../src/impact/read_compare.ts'
 import { blockByDay } from '../../src/impact/side_by_side.ts'
 import { useService, useTenant } from '../use.ts'

@@ -1,6 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { differenceOf } from '../../src/impact/interval.ts'
-import { type Counts, divideCounts } from '../../src/impact/rate.ts'
+import { type Counts, differenceOf, divideCounts } from '../../src/impact/rate.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged, rollUp, type Sent, signals } from './history.ts'
 

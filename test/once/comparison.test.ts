@@ -1,8 +1,15 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
 import { canBeDecided, compare, compareWindows, designEffectOf, verdictFor } from '../../src/impact/compare.ts'
-import { differenceOf, logEvidence } from '../../src/impact/interval.ts'
-import { addCounts, type Counts, divideCounts, rateOf, totalOf } from '../../src/impact/rate.ts'
+import {
+  addCounts,
+  type Counts,
+  differenceOf,
+  divideCounts,
+  logEvidence,
+  rateOf,
+  totalOf,
+} from '../../src/impact/rate.ts'
 import { blockByDay, type DayPair } from '../../src/impact/side_by_side.ts'
 import { inFullRun } from '../full.ts'
 

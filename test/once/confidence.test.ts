@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
 import { compare, verdictFor } from '../../src/impact/compare.ts'
-import { differenceOf, logBeta, logGamma } from '../../src/impact/interval.ts'
-import { type Counts, type Estimate, rateOf, totalOf } from '../../src/impact/rate.ts'
+import { type Counts, differenceOf, type Estimate, logBeta, logGamma, rateOf, totalOf } from '../../src/impact/rate.ts'
 import { inFullRun } from '../full.ts'
 
 const side = (positive: number, total: number): Counts => ({ positive, negative: total - positive })
