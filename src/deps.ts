@@ -5,13 +5,11 @@ import type { DatabaseObserver, Db } from './db/client.ts'
 import { whyUnavailable } from './db/errors.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { createHistoryReader } from './history/read.ts'
-import { createAddressFinder } from './http/client_address.ts'
-import { createDrain } from './http/drain.ts'
-import { createRateLimiter, type Rate } from './http/rate_limit.ts'
+import { createDrain } from './http/middleware.ts'
+import { createAddressFinder, createRateLimiter, type Rate } from './http/rate_limit.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { runPeriodically } from './lib/periodic.ts'
 import { createAdmission } from './limit/admit.ts'
-import { createGate } from './limit/gate.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { startPruning } from './ops/pruning.ts'
@@ -57,7 +55,7 @@ export function createServices(
   const { WEBHOOK_ALLOWED_HOSTS: allowedHosts } = config
   const limitRate = (name: string, rate: Rate | undefined) =>
     rate && createRateLimiter(rate, { clock, name, redis, onBreaker: metrics.rates.breakerChanged })
-  const admission = createAdmission(db, redis && createGate(redis, metrics.gate), metrics.gate)
+  const admission = createAdmission(db, redis, metrics.gate)
   const prompts = createPromptFinder(db)
   db.listen(
     'organisations',
@@ -123,10 +121,10 @@ export function createServices(
     drain,
     metrics,
     baseUrl,
-    findAddress: createAddressFinder(TRUSTED_PROXIES),
     rateLimits: {
       perKey: limitRate('key', RATE_LIMIT_PER_KEY),
       perAddress: limitRate('address', RATE_LIMIT_PER_ADDRESS),
+      findAddress: createAddressFinder(TRUSTED_PROXIES),
     },
     /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {

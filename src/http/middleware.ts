@@ -11,17 +11,21 @@ import { settle, track } from '../lib/deadline.ts'
 import type { Scope } from '../lib/scopes.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, corsHeaders, type KeyVerifier, requireAllowedPrompt, requireNotNarrowed } from './caller.ts'
-import type { AddressFinder } from './client_address.ts'
-import type { Drain } from './drain.ts'
 import {
-  type RateLimiters,
   type RateLimitKind,
   type RateLimitObserver,
+  type RateLimits,
   type RateUsage,
   tooManyRequests,
 } from './rate_limit.ts'
-import { RequestContext } from './request_context.ts'
+import {
+  type Caller,
+  corsHeaders,
+  type KeyVerifier,
+  RequestContext,
+  requireAllowedPrompt,
+  requireNotNarrowed,
+} from './request_context.ts'
 
 type Context<Params> = {
   request: Request
@@ -33,15 +37,7 @@ type Context<Params> = {
 }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
-type Handler<Params> = (context: RequestContext, params: Params) => Promise<Response>
-type AuthenticatedHandler<Params> = (context: RequestContext, params: Params, caller: Caller) => Promise<Response>
-
-/** Wraps handlers into routes. The log and the metrics name a route by its template, unless a name is given. */
-export type RouteWrapper = {
-  publicRoute<Params>(handle: Handler<Params>, name?: string): Route<Params>
-  /** Requires a key with the scope before reading anything else. Null accepts any key: for its own data, and 404s. */
-  authenticated<Params>(scope: Scope | null, handle: AuthenticatedHandler<Params>, name?: string): Route<Params>
-}
+export type RouteWrapper = ReturnType<typeof createRouteWrapper>
 
 export type RequestObserver = {
   began(): void
@@ -59,8 +55,7 @@ type Services = {
   verifyKey: KeyVerifier
   /** Counts the connections to the database that were lost. */
   lostConnections(): number
-  findAddress: AddressFinder
-  rateLimits: RateLimiters
+  rateLimits: RateLimits
   baseUrl: string
 }
 
@@ -69,10 +64,10 @@ const levels: Record<number, 'error' | 'warn'> = { 500: 'error', 503: 'warn' }
 /** Routes that monitoring calls every few seconds. Their lines would drown all others in the log. */
 const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
 
-/** Wraps every handler. The hooks of the framework could do the same, but cost a third more processor time. */
-export function createRouteWrapper(services: Services): RouteWrapper {
-  const { log, clock, metrics, drain, whyUnavailable, verifyKey, lostConnections, findAddress, baseUrl } = services
-  const { perKey, perAddress } = services.rateLimits
+/** Wraps every handler into a route. The hooks of the framework could do the same, but cost a third more processor time. */
+export function createRouteWrapper(services: Services) {
+  const { log, clock, metrics, drain, whyUnavailable, verifyKey, lostConnections, baseUrl } = services
+  const { perKey, perAddress, findAddress } = services.rateLimits
 
   function end(context: RequestContext, response: Response): void {
     const { request, route, caller, requestId, traceId, beganAt } = context
@@ -117,8 +112,9 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     fail(this, this.deadlineError())
   }
 
+  /** The log and the metrics name a route by its template, unless a name is given. */
   const publicRoute =
-    <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
+    <Params>(handle: (context: RequestContext, params: Params) => Promise<Response>, name?: string): Route<Params> =>
     ({ request, params, route, receiver, deadline }) =>
       new Promise((resolve) => {
         const context = new RequestContext(request, name ?? route, resolve, onTimeout, receiver, baseUrl)
@@ -139,11 +135,8 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         })
       })
 
-  function rejectExceeded(
-    context: RequestContext,
-    rateUsage: RateUsage,
-    by: RateLimitKind,
-  ): Promise<Response> | undefined {
+  function rejectExceeded(context: RequestContext, rateUsage: RateUsage | undefined, by: RateLimitKind) {
+    if (!rateUsage) return undefined
     context.rateUsage = rateUsage
     if (!rateUsage.isExceeded) return undefined
     metrics.rates.limited(by)
@@ -152,12 +145,16 @@ export function createRouteWrapper(services: Services): RouteWrapper {
 
   return {
     publicRoute,
-    authenticated(scope, handle, name) {
-      const route = publicRoute((context, params: Parameters<typeof handle>[1]) => {
+    /** Requires a key with the scope before reading anything else. Null accepts any key: for its own data, and 404s. */
+    authenticated<Params>(
+      scope: Scope | null,
+      handle: (context: RequestContext, params: Params, caller: Caller) => Promise<Response>,
+      name?: string,
+    ): Route<Params> {
+      const route = publicRoute((context, params: Params) => {
         // The address is checked before the key, so that a flood costs no look-ups.
         const { request, receiver } = context
-        const rejected =
-          perAddress && rejectExceeded(context, perAddress.take(findAddress(request, receiver)), 'address_rate')
+        const rejected = rejectExceeded(context, perAddress?.take(findAddress(request, receiver)), 'address_rate')
         if (rejected) return rejected
         const { headers } = request
         const verify = () => verifyKey(headers.get('authorization'))
@@ -176,7 +173,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
           context.caller = caller
           context.verifyAgain = async () => requireNotNarrowed(caller, await verifyCurrent())
           requireAccess(caller)
-          const rejected = perKey && rejectExceeded(context, perKey.take(caller.id), 'key_rate')
+          const rejected = rejectExceeded(context, perKey?.take(caller.id), 'key_rate')
           if (rejected) return rejected
           requireAllowedPrompt(caller, params)
           const answer = handle(context, params, caller)
@@ -217,3 +214,27 @@ function deferToImmediate(work: () => void): void {
 /** The response when even the framework fails. */
 export const crashResponse = (): Response =>
   new RequestContext(new Request('http://localhost')).replyError(internalError())
+
+/** How long after a response the next request of a busy client may still arrive on the same connection. */
+const nextRequestMs = 500
+
+export type Drain = ReturnType<typeof createDrain>
+
+/** While draining, responses close their connections, so that no request is sent on one that is about to drop. */
+export function createDrain() {
+  let isDraining = false
+  let answeredAt = Number.NEGATIVE_INFINITY
+  return {
+    get isDraining() {
+      return isDraining
+    },
+    answered(at: number): void {
+      answeredAt = at
+    },
+    run(ms: number): Promise<void> {
+      isDraining = true
+      const isBusy = performance.now() - answeredAt < nextRequestMs
+      return new Promise((resolve) => setTimeout(resolve, Math.max(ms, isBusy ? nextRequestMs : 0)))
+    },
+  }
+}

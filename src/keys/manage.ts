@@ -8,7 +8,6 @@ import { defaultScopes } from '../lib/scopes.ts'
 import { requireName } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { generateKey, hashKey, prefixOfKey } from './format.ts'
 import {
   isLater,
   type KeyChange,
@@ -32,6 +31,7 @@ import {
   setRevoked,
   updateKey,
 } from './store.ts'
+import { generateKey, hashKey, prefixOfKey } from './verify.ts'
 
 type Owner = { org: string; organisationId: number }
 

@@ -1,11 +1,31 @@
+import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
-import type { Caller, KeyVerifier } from '../http/caller.ts'
+import type { Caller, KeyVerifier } from '../http/request_context.ts'
+import { randomBase62, toBase62 } from '../lib/base62.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
-import { hashKey, isWellFormedKey } from './format.ts'
 import { findLiveKeys, markKeysUsed } from './store.ts'
+
+const shape = /^psk_[0-9A-Za-z]{36}$/
+
+/** Loads the large module with the first key, to keep the start short. */
+const checksum = (text: string) => toBase62(process.getBuiltinModule('node:zlib').crc32(text), 6)
+
+export function generateKey(): string {
+  const body = `psk_${randomBase62(30)}`
+  return body + checksum(body)
+}
+
+/** Checks shape and checksum, so that a typo or garbage is rejected without a look-up. */
+export const isWellFormedKey = (text: string): boolean =>
+  shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
+
+/** The characters shown of a key: enough to recognise it by, far too little to guess it from. */
+export const prefixOfKey = (key: string): string => key.slice(0, 12)
+
+export const hashKey = (key: string): Buffer => hash('sha256', key, 'buffer')
 
 /** A look-up that is in flight or done, so that a burst of requests with one key is one look-up. */
 type Lookup = { startedAt: number; found: Caller | undefined | Promise<Caller | undefined> }

@@ -1,27 +1,32 @@
 import type { Db } from '../db/client.ts'
+import type { Redis } from '../db/redis.ts'
 import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
+import { createBreaker } from '../lib/breaker.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import type { Month } from '../lib/months.ts'
-import type { Gate, GateDecision, GateObserver } from './gate.ts'
+import { nextTurn } from '../lib/turns.ts'
 import type { Usage, UsageMonth } from './schema.ts'
 import { readUsages } from './store.ts'
 
-/** Refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
-export type Admission = {
-  /** Counts a signal at the gate near the limit. Returns the usage of a full month, else undefined: mostly without a promise. */
-  admit(organisationId: number, month: Month): Usage | undefined | Promise<Usage | undefined>
-  /** Caches the usage after a write, and sets the gate to it near the limit. */
-  applyUsages(usages: Iterable<UsageMonth & Usage>): void
-  /** Forgets cached refusals of one organisation, or of all, when limits may have changed. */
-  forgetRefusals(organisationId?: number): void
+/** What was decided for one request at the gate; `unreachable` lets it pass uncounted. */
+export type GateDecision = 'passed' | 'refused' | 'seeded' | 'corrected' | 'unreachable'
+
+export type GateObserver = {
+  decided(decision: GateDecision): void
+  /** Called when the breaker opens after failures of Redis, and when it closes after a success. */
+  breakerChanged(isOpen: boolean): void
 }
+
+export type Admission = ReturnType<typeof createAdmission>
 
 const maxOrganisations = 100_000
 /** How long a cached refusal holds. The notification of a changed limit may be lost with its connection. */
 const refusalTrustedForMs = 1_000
 
-export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Admission {
+/** Refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
+export function createAdmission(db: Db, redis?: Redis, observe?: GateObserver) {
+  const gate = redis && createGate(redis, observe?.breakerChanged)
   /** Hints that save calls of the gate. Nothing is refused because of them. */
   const usages = new BoundedCache<number, Usage & { month: string }>(maxOrganisations)
   /** Months that Postgres has confirmed to be full. */
@@ -71,19 +76,22 @@ export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Ad
   }
 
   return {
-    admit(organisationId, month) {
+    /** Counts a signal at the gate near the limit. Returns the usage of a full month, else undefined: mostly without a promise. */
+    admit(organisationId: number, month: Month): Usage | undefined | Promise<Usage | undefined> {
       const known = findKnown(organisationId, month)
       if (known && isFarFromFull(known)) return undefined
       const cached = refusals.find(organisationId, month)
       return cached ? decide('refused', cached) : askGate(organisationId, month)
     },
-    applyUsages(months) {
+    /** Caches the usage after a write, and sets the gate to it near the limit. */
+    applyUsages(months: Iterable<UsageMonth & Usage>): void {
       for (const { organisationId, month, used, limit } of months) {
         usages.set(organisationId, { used, limit, month: month.name })
         if (!isFarFromFull({ used, limit })) gate?.correct(organisationId, month, used)
       }
     },
-    forgetRefusals(organisationId) {
+    /** Forgets cached refusals of one organisation, or of all, when limits may have changed. */
+    forgetRefusals(organisationId?: number): void {
       invalidations += 1
       if (organisationId === undefined) refusals.clear()
       else refusals.delete(organisationId)
@@ -111,6 +119,63 @@ export function createRefusals(maxSize: number) {
     },
     delete: (id: number) => known.delete(id),
     clear: () => known.clear(),
+  }
+}
+
+/** Raises a counter, unless it is missing. Removes one that cannot be raised, so that it is seeded from Postgres again. */
+const takeScript = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
+local count = redis.pcall('INCRBY', KEYS[1], ARGV[1])
+if type(count) ~= 'number' then
+  redis.call('DEL', KEYS[1])
+  return nil
+end
+redis.call('EXPIREAT', KEYS[1], ARGV[2])
+return count`
+
+/** One call of the script for all requests of an organisation that arrive in one turn of the event loop. */
+type BatchedIncrement = { increment: number; count: Promise<number | null | undefined> }
+
+/** The braces keep the months of an organisation on one node of a Redis Cluster. */
+const keyOf = (organisationId: number, month: Month) => `signals:{${organisationId}}:${month.name}`
+
+/**
+ * A counter in Redis that keeps requests which the limit would refuse away from Postgres. Postgres holds the truth: it
+ * refuses when the counter is too low, the counter is corrected before it refuses anything, and while Redis is
+ * unreachable every request passes.
+ */
+export function createGate(redis: Redis, onBreaker?: (isOpen: boolean) => void) {
+  const attempt = createBreaker(onBreaker)
+  const batches = new Map<string, BatchedIncrement>()
+
+  function startBatch(key: string, expiresAt: number): BatchedIncrement {
+    const batch: BatchedIncrement = {
+      increment: 0,
+      count: nextTurn().then(() => {
+        batches.delete(key)
+        return attempt(() => redis.run(takeScript, key, batch.increment, expiresAt), redis.nodeOf(key))
+      }),
+    }
+    batches.set(key, batch)
+    return batch
+  }
+
+  return {
+    /** Counts one more signal. Returns the counter, unless nothing was counted. */
+    async take(organisationId: number, month: Month): Promise<number | 'missing' | 'unreachable'> {
+      const key = keyOf(organisationId, month)
+      const batch = batches.get(key) ?? startBatch(key, month.resetsAtSeconds)
+      batch.increment += 1
+      const position = batch.increment
+      const count = await batch.count
+      if (count === undefined) return 'unreachable'
+      return count === null ? 'missing' : count - batch.increment + position
+    },
+    /** Sets the counter to the usage that Postgres reported. */
+    async correct(organisationId: number, month: Month, used: number): Promise<void> {
+      const key = keyOf(organisationId, month)
+      await attempt(() => redis.set(key, used, 'EXAT', month.resetsAtSeconds), redis.nodeOf(key))
+    },
   }
 }
 

@@ -6,7 +6,7 @@ import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../g
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
-import type { GateObserver } from '../limit/gate.ts'
+import type { GateObserver } from '../limit/admit.ts'
 import type { Log } from '../log.ts'
 import type { SignalObserver } from '../signals/record.ts'
 import type { SendObserver } from '../webhooks/deliver.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { generateKey } from '../../src/keys/format.ts'
 import { revokeKey } from '../../src/keys/manage.ts'
+import { generateKey } from '../../src/keys/verify.ts'
 import { entry, type TestService } from '../service.ts'
 import { useService, useTenant } from '../use.ts'
 

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { generateKey } from '../../src/keys/format.ts'
+import { generateKey } from '../../src/keys/verify.ts'
 import * as corpus from '../attack/corpus.ts'
 import { inFullRun } from '../full.ts'
 import { entry, type Tenant } from '../service.ts'

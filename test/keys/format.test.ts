@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { crc32 } from 'node:zlib'
-import { generateKey, isWellFormedKey } from '../../src/keys/format.ts'
+import { generateKey, isWellFormedKey } from '../../src/keys/verify.ts'
 
 test('a key is psk_, thirty random characters and six of CRC-32 over them', () => {
   const key = generateKey()

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Redis } from '../../src/db/redis.ts'
 import { monthOf } from '../../src/lib/months.ts'
-import { createAdmission } from '../../src/limit/admit.ts'
-import { createGate, type GateDecision } from '../../src/limit/gate.ts'
+import { createAdmission, type GateDecision } from '../../src/limit/admit.ts'
 import { organisationIdOf } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
@@ -28,8 +27,7 @@ function createObserved(answers?: (number | null | Error)[]) {
     async set() {},
     nodeOf: () => 'one',
   } as unknown as Redis
-  const gate = createGate(answers ? scripted : service.redis, observe)
-  return { admission: createAdmission(service.services.db, gate, observe), said }
+  return { admission: createAdmission(service.services.db, answers ? scripted : service.redis, observe), said }
 }
 
 const away = new Error('away')

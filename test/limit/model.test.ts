@@ -2,7 +2,6 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ServiceError } from '../../src/errors.ts'
 import { type Admission, createAdmission } from '../../src/limit/admit.ts'
-import { createGate } from '../../src/limit/gate.ts'
 import { setPlan } from '../../src/orgs/manage.ts'
 import { createBatchRecorder } from '../../src/signals/batch.ts'
 import { createSignalRecorder } from '../../src/signals/record.ts'
@@ -85,7 +84,7 @@ async function play(limits: [number, number], steps: Step[]): Promise<void> {
   const clock = { now: () => new Date(`${months[month]}-28T23:59:59.999Z`) }
   let admission = {} as Admission
   const start = () => {
-    admission = createAdmission(db, createGate(service.redis))
+    admission = createAdmission(db, service.redis)
     // Called when the service starts to listen: refusals are cached from then on.
     admission.forgetRefusals()
     return { singles: createSignalRecorder(db, admission, clock), batches: createBatchRecorder(db, admission) }

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { openRedis, type Redis } from '../../src/db/redis.ts'
 import { monthOf } from '../../src/lib/months.ts'
-import { createGate } from '../../src/limit/gate.ts'
+import { createGate } from '../../src/limit/admit.ts'
 import { testInFullRun } from '../full.ts'
 import { eventually } from '../program.ts'
 import { startRedis, startRedisCluster, startRedisWithSentinel } from '../redis_servers.ts'
@@ -25,7 +25,7 @@ function open(url: string) {
   const onAvailability = (isUp: boolean, reason: string) => events.push(isUp ? 'up' : `down: ${reason}`)
   const redis = openRedis(url, prefix, { commandTimeoutMs, onAvailability })
   const breaker: boolean[] = []
-  const gate = createGate(redis, { decided: () => {}, breakerChanged: (isOpen) => breaker.push(isOpen) })
+  const gate = createGate(redis, (isOpen) => breaker.push(isOpen))
   return { redis, gate, events, breaker }
 }
 

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { readJsonText } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
-import { generateKey } from '../../src/keys/format.ts'
+import { generateKey } from '../../src/keys/verify.ts'
 import { sendSignal } from '../client.ts'
 import { createTenant, eventually, peakMemoryOf } from '../program.ts'
 import { formatSignal, openConnection, type RawConnection } from '../socket.ts'
