@@ -88,6 +88,7 @@ export const findSmallTargets = (page: Page): Promise<string[]> =>
     .filter(({ box }) => box.width < 24 || box.height < 24)
     .map(({ one, box }) => one.outerHTML.slice(0, 100) + ' ' + box.width + ' x ' + box.height)`)
 
-/** By how many pixels the page is wider than the window. */
+/** By how many pixels the page is wider than the window. A chart takes the window's new width within a frame. */
 export const findOverflow = (page: Page): Promise<number> =>
-  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+  page.evaluate(`new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+    .then(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)`)
