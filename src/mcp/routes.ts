@@ -3,27 +3,25 @@ import { ServiceError } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import type { Caller, RequestContext } from '../http/request_context.ts'
+import type { Scope } from '../lib/scopes.ts'
 import type { Receiver } from '../platform.ts'
 import type { CallRoute } from './serve.ts'
-import { keepLargeIntegers } from './tools.ts'
+import { keepLargeIntegers, type Tool, tools } from './tools.ts'
 
-type Route = (call: {
-  request: Request
-  params: object
-  route: string
-  receiver?: Receiver
-  deadline: number
-}) => Promise<Response>
+type Call = { request: Request; params: object; route: string; receiver?: Receiver; deadline: number }
+type Route = ((call: Call) => Promise<Response>) & { scope: Scope }
 
 /** The Model Context Protocol, for agents. Its tools are routes of the interface, called with the key of the agent. */
 export function mcpRoutes({ version }: { version: string }, { authenticated }: RouteWrapper, documented: AnyElysia[]) {
   const routes = documented.flatMap(({ routes }) => routes)
+  const routeOf = ({ method, route }: Tool) =>
+    routes.find((one) => one.method === method && one.path === route)?.handler as unknown as Route
 
   /** The route checks the key again, its scope and its rate. */
   const callWith =
     ({ request, requestId, receiver, deadline }: RequestContext): CallRoute =>
-    ({ method, route }, { params, query, headers, body }) => {
-      const { handler } = routes.find((one) => one.method === method && one.path === route) as { handler: unknown }
+    (tool, { params, query, headers, body }) => {
+      const { method, route } = tool
       const inner = new Request(`http://localhost/?${query}`, {
         method,
         headers: {
@@ -34,7 +32,7 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
         },
         ...(body === undefined ? {} : { body }),
       })
-      return (handler as Route)({ request: inner, params, route, deadline, ...(receiver ? { receiver } : {}) })
+      return routeOf(tool)({ request: inner, params, route, deadline, ...(receiver ? { receiver } : {}) })
     }
 
   const answer = async (context: RequestContext, _: object, caller: Caller): Promise<Response> => {
@@ -44,7 +42,8 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
     if (request.headers.has('origin')) throw new ServiceError('forbidden', 'Agents are not web pages: send no Origin.')
     const message = request.method === 'POST' ? parseJson(await readJsonText(context), keepLargeIntegers) : undefined
     const { answerMessage } = await import('./serve.ts')
-    const response = await answerMessage(request, message, version, caller.scopes, callWith(context))
+    const allowed = tools.filter((tool) => caller.scopes.includes(routeOf(tool).scope))
+    const response = await answerMessage(request, message, version, allowed, callWith(context))
     return context.reply(response.status, response.body, Object.fromEntries(response.headers))
   }
 

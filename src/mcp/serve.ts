@@ -1,7 +1,6 @@
 // Answers messages of the Model Context Protocol. Loaded with the first such request: the library is large.
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import type { Scope } from '../lib/scopes.ts'
-import { keepLargeIntegers, requestOf, type Tool, tools } from './tools.ts'
+import { keepLargeIntegers, requestOf, type Tool } from './tools.ts'
 
 /** Calls a route of the interface as the caller of the message. */
 export type CallRoute = (
@@ -32,10 +31,9 @@ export async function answerMessage(
   request: Request,
   message: unknown,
   version: string,
-  scopes: readonly Scope[],
+  allowed: Tool[],
   callRoute: CallRoute,
 ): Promise<Response> {
-  const allowed = tools.filter(({ scope }) => scopes.includes(scope))
   const { fetch } = createMcpHandler(() => {
     const server = new Server({ name: 'prompt-signals', version }, { capabilities: { tools: {} } })
     server.setRequestHandler('tools/list', () => ({ tools: allowed.map(describe) }))

@@ -1,12 +1,9 @@
-import type { Scope } from '../lib/scopes.ts'
-
 type Property = { [keyword: string]: string | string[] | { type: string } }
 
-/** A tool is a route of the interface, which validates what it is given. */
+/** A tool is a route of the interface, which validates what it is given. The scope of the route is that of the tool. */
 export type Tool = {
   name: string
   description: string
-  scope: Scope
   method: 'GET' | 'POST'
   route: string
   takes: Record<string, Property>
@@ -23,44 +20,38 @@ const cursor = text('next_cursor of the answer before')
 const margin: Property = { type: 'number', description: 'smallest difference that matters, 0.05 by default' }
 const value: Property = { type: 'string', enum: ['positive', 'negative'] }
 
-const ofPrompt = '/api/v1/prompts/:prompt_id'
+/** The route that a tool calls, and the arguments that it needs. */
+const calls = (method: Tool['method'], path: string, ...required: string[]) => ({
+  method,
+  route: `/api/v1${path}`,
+  required,
+})
 
 export const tools: Tool[] = [
   {
     name: 'list_prompts',
     description: 'Lists the prompts of the organisation with their ids. Start here.',
-    scope: 'prompts:read',
-    method: 'GET',
-    route: '/api/v1/prompts',
+    ...calls('GET', '/prompts'),
     takes: { search: text('part of a name, id or file path'), limit, cursor },
-    required: [],
   },
   {
     name: 'get_history',
     description: 'Who changed a prompt, when, and how it was deployed: directly or by pull request. Newest first.',
-    scope: 'history:read',
-    method: 'GET',
-    route: `${ofPrompt}/history`,
+    ...calls('GET', '/prompts/:prompt_id/history', 'prompt_id'),
     takes: { prompt_id, branch: text('only this branch'), since, until, limit, page },
-    required: ['prompt_id'],
   },
   {
     name: 'get_impact',
     description:
       'For each change that went live, newest first: the share of positive signals before and after, the difference with an interval that holds however often one looks, and a verdict. Before and after is no experiment: other things may have changed too.',
-    scope: 'signals:read',
-    method: 'GET',
-    route: `${ofPrompt}/impact`,
+    ...calls('GET', '/prompts/:prompt_id/impact', 'prompt_id'),
     takes: { prompt_id, margin, since, until, limit, page },
-    required: ['prompt_id'],
   },
   {
     name: 'compare_commits',
     description:
       'Compares two commits that ran side by side, by the commit_sha in the metadata of signals. This is an experiment: it proves which one is better.',
-    scope: 'signals:read',
-    method: 'GET',
-    route: `${ofPrompt}/compare`,
+    ...calls('GET', '/prompts/:prompt_id/compare', 'prompt_id', 'base', 'head'),
     takes: {
       prompt_id,
       base: text('commit, at least 7 characters'),
@@ -69,14 +60,11 @@ export const tools: Tool[] = [
       until,
       margin,
     },
-    required: ['prompt_id', 'base', 'head'],
   },
   {
     name: 'get_stats',
     description: 'Counts signals over time.',
-    scope: 'signals:read',
-    method: 'GET',
-    route: `${ofPrompt}/stats`,
+    ...calls('GET', '/prompts/:prompt_id/stats', 'prompt_id'),
     takes: {
       prompt_id,
       interval: { type: 'string', enum: ['hour', 'day', 'week', 'month'] },
@@ -84,14 +72,11 @@ export const tools: Tool[] = [
       until,
       by: text('also split by a field, such as metadata.model'),
     },
-    required: ['prompt_id'],
   },
   {
     name: 'list_signals',
     description: 'Lists single signals with their metadata, newest first.',
-    scope: 'signals:read',
-    method: 'GET',
-    route: `${ofPrompt}/signals`,
+    ...calls('GET', '/prompts/:prompt_id/signals', 'prompt_id'),
     takes: {
       prompt_id,
       value,
@@ -105,30 +90,23 @@ export const tools: Tool[] = [
       limit,
       cursor,
     },
-    required: ['prompt_id'],
   },
   {
     name: 'get_usage',
     description: 'How many signals the organisation has recorded this month, and its limit.',
-    scope: 'usage:read',
-    method: 'GET',
-    route: '/api/v1/usage',
+    ...calls('GET', '/usage'),
     takes: {},
-    required: [],
   },
   {
     name: 'record_signal',
     description: 'Records feedback on an output of the prompt. Counts towards the monthly limit.',
-    scope: 'signals:write',
-    method: 'POST',
-    route: `${ofPrompt}/signals`,
+    ...calls('POST', '/prompts/:prompt_id/signals', 'prompt_id', 'value'),
     takes: {
       prompt_id,
       value,
       metadata: { type: 'object', description: 'commit_sha in it names the commit that gave the output' },
       idempotency_key: text('signals with the same key are one'),
     },
-    required: ['prompt_id', 'value'],
   },
 ]
 
