@@ -24,7 +24,6 @@ const noLabels = () => ({})
 
 export function createMetrics(log: Log) {
   const { measure, gauge, counter, labelledCounter, histogram, text } = createRegistry('prompt_signals_')
-  let processMetrics: Promise<() => Promise<string>> | undefined
 
   function breaker(metric: string, help: string, name: string, effects: { open: string; closed: string }) {
     const set = gauge(metric, help)
@@ -205,9 +204,6 @@ export function createMetrics(log: Log) {
       measure('gauge', 'build_info', 'Version, commit and runtime of the running build, as labels', () => [[build, 1]])
     },
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
-    async text() {
-      processMetrics ??= import('./process_metrics.ts').then(({ createProcessMetrics }) => createProcessMetrics())
-      return `${text()}\n\n${await (await processMetrics)()}`
-    },
+    text,
   }
 }

@@ -10,8 +10,23 @@ const line = (name: string, labels: Labels, value: number): string => {
   return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`
 }
 
+/** Default metrics of V8, which are zero or wrong on this engine. */
+const meaningless = /^nodejs_(heap_space|active_|version_info|gc_)/
+
+/** Memory, processor time, open files and event loop. Called by the first scrape: the library would slow the start. */
+async function createProcessMetrics(): Promise<() => Promise<string>> {
+  const { collectDefaultMetrics, Registry } = await import('prom-client')
+  const register = new Registry()
+  collectDefaultMetrics({ register })
+  for (const { name } of register.getMetricsAsArray()) if (meaningless.test(name)) register.removeSingleMetric(name)
+  // The library samples the event loop's lag from now on, and has no values for the first turns.
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  return () => register.metrics()
+}
+
 export function createRegistry(prefix: string) {
   const metrics: Metric[] = []
+  let processMetrics: ReturnType<typeof createProcessMetrics> | undefined
 
   /** A metric whose values are read at each scrape. */
   function measure(type: 'gauge' | 'counter', name: string, help: string, read: () => number | [Labels, number][]) {
@@ -77,11 +92,12 @@ export function createRegistry(prefix: string) {
         },
       }
     },
-    text: () =>
-      metrics
-        .map(({ name, help, type, lines }) =>
-          [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines()].join('\n'),
-        )
-        .join('\n\n'),
+    async text(): Promise<string> {
+      processMetrics ??= createProcessMetrics()
+      const texts = metrics.map(({ name, help, type, lines }) =>
+        [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines()].join('\n'),
+      )
+      return [...texts, await (await processMetrics)()].join('\n\n')
+    },
   }
 }

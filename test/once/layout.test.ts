@@ -117,7 +117,7 @@ test.each([
 })
 
 test.each([
-  ['prom-client', 'src/ops/process_metrics.ts'],
+  ['prom-client', 'src/ops/registry.ts'],
   ['@modelcontextprotocol/server', 'src/mcp/serve.ts'],
 ])('only one file knows %s', (library, file) => {
   expect(imports.filter(({ target }) => target.startsWith(library)).map(({ from }) => from)).toEqual([file])
