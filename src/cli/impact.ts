@@ -1,7 +1,7 @@
 import type { Impact } from '../impact/schema.ts'
 import type { SideBySide } from '../impact/schema_compare.ts'
 import { compareParams, impactParams } from '../impact/schema_params.ts'
-import { comparisonKinds, describeChange, describeSides, showDifference } from '../impact/sentence.ts'
+import { comparisonKinds, describeChange, describeSides, showDifference, verdictSigns } from '../impact/sentence.ts'
 import type { ImpactSource } from '../impact/source.ts'
 import { counted, number } from '../lib/texts.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
@@ -108,19 +108,14 @@ const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
   { name: 'positive', cell: ({ side: { rate } }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
 ]
 
-const verdicts = {
-  better: { shown: '▲ better', colour: 'blue' },
-  worse: { shown: '▼ worse', colour: 'orange' },
-  same: { shown: '= same', colour: null },
-  undecided: { shown: '? undecided', colour: 'grey' },
-} as const
+const colours = { better: 'blue', worse: 'orange', same: null, undecided: 'grey' } as const
 
 function columnsFor(impacts: Impact[]): Column<Impact>[] {
   // All bars share one scale, so that they can be compared.
   const reach = Math.max(...impacts.flatMap(({ difference: d }) => (d ? [-d.low, d.high] : [])), 0.01)
-  const colour = ({ verdict }: Impact) => verdict && verdicts[verdict].colour
+  const colour = ({ verdict }: Impact) => verdict && colours[verdict]
   return [
-    { name: 'verdict', cell: ({ verdict }) => (verdict ? verdicts[verdict].shown : '-'), colour },
+    { name: 'verdict', cell: ({ verdict }) => (verdict ? `${verdictSigns[verdict]} ${verdict}` : '-'), colour },
     {
       name: 'difference',
       cell({ rate, difference }) {

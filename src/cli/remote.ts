@@ -23,15 +23,14 @@ export async function withSource(
   context: Context,
   work: (context: Context, source: ImpactSource) => Promise<void>,
 ): Promise<void> {
+  const { openDatabaseSource, openHttpSource } = await import('../impact/source.ts')
   const service = openService(context, 'reader')
   if (!service) {
-    return withDatabase(context, async (opened) => {
-      const { openDatabaseSource } = await import('../impact/source_database.ts')
-      await work(opened, openDatabaseSource(opened.db, opened.clock, opened.args.text('org')))
-    })
+    return withDatabase(context, (opened) =>
+      work(opened, openDatabaseSource(opened.db, opened.clock, opened.args.text('org'))),
+    )
   }
   const prompt = context.args.text('prompt')
   if (prompt !== null && !isPromptId(prompt)) throw new UsageError('--prompt must be an id (pmt_…) with --url')
-  const { openHttpSource } = await import('../impact/source.ts')
   await work(context, openHttpSource(service))
 }

@@ -1,5 +1,4 @@
-import { type ReportQuery, readReport } from '../impact/report.ts'
-import { markdownStyle, textStyle, writeReport } from '../impact/report_text.ts'
+import { markdownStyle, type ReportQuery, readReport, textStyle, writeReport } from '../impact/report.ts'
 import { describeChange } from '../impact/sentence.ts'
 import type { ImpactSource } from '../impact/source.ts'
 import { parseTime } from '../lib/times.ts'

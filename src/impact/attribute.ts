@@ -61,8 +61,11 @@ export function attribute(changes: ChangeWindow[], commits: string[], signals: S
   const counts = new Map<number, ChangeCounts>(
     changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
   )
-  const ofWindow = findByWindow(changes)
   const bounds = boundsOf(changes)
+  const numbers = new Map(bounds.map((bound, index) => [bound.getTime(), index + 1]))
+  // Of changes at the same instant, only the last one has a window.
+  const lasting = changes.filter(({ created_at, live_until }) => live_until === null || live_until > created_at)
+  const ofWindow = new Map(lasting.map(({ id, created_at }) => [numbers.get(created_at.getTime()), id]))
   const findCommit = createCommitFinder(commits)
   const ofCommit = Map.groupBy(changes, ({ commit_key }) => commit_key)
   const isNamedIn = (number: number, { named_from, named_until }: ChangeWindow) => {
@@ -105,10 +108,3 @@ export const daysOf = ({ days }: ChangeCounts): DayCounts[] =>
     .map(([date, counts]) => ({ date, ...counts }))
     .filter((day) => totalOf(day) > 0)
     .toSorted((a, b) => (a.date < b.date ? -1 : 1))
-
-/** The change of each window, by the window's number. Of changes at the same instant, only the last one has a window. */
-function findByWindow(changes: ChangeWindow[]): Map<number, number> {
-  const numbers = new Map(boundsOf(changes).map((bound, index) => [bound.getTime(), index + 1]))
-  const lasting = changes.filter(({ created_at, live_until }) => live_until === null || live_until > created_at)
-  return new Map(lasting.map(({ id, created_at }) => [numbers.get(created_at.getTime()) as number, id]))
-}

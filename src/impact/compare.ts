@@ -6,7 +6,6 @@ import {
   type Estimate,
   excessOfPair,
   excessOfSides,
-  isRuledOut,
   observedDifference,
   scale,
   totalOf,
@@ -26,15 +25,6 @@ export function compareWindows(before: Counts[], after: Counts[], margin: number
   const { designEffect, base, head } = effectiveCounts(before, after)
   const signals = totalOf(addCounts(after))
   return { designEffect, ...compare(base, head, margin, { of: 'head', signals }) }
-}
-
-/** Whether the verdict can be other than `undecided`. Takes a fraction of the time that the interval takes. */
-export function canBeDecided(before: Counts[], after: Counts[], margin: number): boolean {
-  const { base, head } = effectiveCounts(before, after)
-  if (totalOf(base) === 0 || totalOf(head) === 0) return false
-  const isWithin = Math.abs(observedDifference(base, head)) <= margin
-  const excludes = (difference: number) => isRuledOut(base, head, difference)
-  return excludes(0) || (isWithin && excludes(-margin) && excludes(margin))
 }
 
 /** Divides all counts by the design effect: signals of a day, and of days in a row, are not independent. */

@@ -57,14 +57,15 @@ async function readSummaries(sql: Sql, organisationId: number, promptIds: number
     selectNewestChanges(sql, organisationId, promptIds),
     selectSpanCounts(sql, organisationId, promptIds, days),
   ])
-  const liveOf = new Map(live.map((change) => [change.prompt_id, [change.id]]))
+  const liveIds = live.map(({ id }) => id)
+  const impacts = await readImpacts(sql, organisationId, promptIds, liveIds, margin)
+  const impactOf = new Map(impacts.map((impact) => [impact.change.id, impact]))
+  const latestOf = new Map(live.map((change) => [change.prompt_id, impactOf.get(change.id)]))
   const recentOf = Map.groupBy(recent, (row) => row.promptId)
-  return Promise.all(
-    promptIds.map(async (id) => ({
-      latest: (await readImpacts(sql, { id, organisationId }, liveOf.get(id) ?? [], margin))[0] ?? null,
-      recent: describeDays(recentOf.get(id) ?? [], days),
-    })),
-  )
+  return promptIds.map((id) => ({
+    latest: latestOf.get(id) ?? null,
+    recent: describeDays(recentOf.get(id) ?? [], days),
+  }))
 }
 
 /** The first instants of the last days, UTC, and of tomorrow. */

@@ -84,11 +84,6 @@ export const excessOfPair = (base: Counts, head: Counts, difference: number): nu
 export const excessOfSides = (base: Counts, head: Counts, difference: number, end: End): number =>
   end * (difference - endOfSides(base, head, end))
 
-/** Whether one of the sequences rules a difference out. */
-export const isRuledOut = (base: Counts, head: Counts, difference: number): boolean =>
-  excessOfPair(base, head, difference) >= 0 ||
-  excessOfSides(base, head, difference, difference < observedDifference(base, head) ? -1 : 1) >= 0
-
 const endOfPair = (base: Counts, head: Counts, observed: number, end: End): number =>
   findEnd(observed, end, (difference) => excessOfPair(base, head, difference) >= 0)
 

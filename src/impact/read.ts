@@ -6,8 +6,8 @@ import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './attribute.ts'
-import { canBeDecided, compareWindows } from './compare.ts'
-import { rateOf, totalOf } from './rate.ts'
+import { compareWindows, effectiveCounts, verdictFor } from './compare.ts'
+import { differenceOf, rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
 import {
@@ -30,13 +30,14 @@ export const readSnapshot = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPromp
   })
 
 export async function readImpact(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
-  if (query.pair) return readPair(sql, prompt, query.pair, query.margin)
+  const { pair, margin } = query
+  if (pair) return readPair(sql, prompt, pair, margin)
   const { totalCount, ids } = await selectChangePage(sql, prompt, { ...query, offset: offsetOf(query) })
-  return { totalCount, data: await readImpacts(sql, prompt, ids, query.margin) }
+  return { totalCount, data: await readImpacts(sql, prompt.organisationId, [prompt.id], ids, margin) }
 }
 
 async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ImpactPage> {
-  const data = await readImpacts(sql, prompt, [pair.head, pair.base], margin, pair)
+  const data = await readImpacts(sql, prompt.organisationId, [prompt.id], [pair.head, pair.base], margin, pair)
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
   const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
@@ -63,8 +64,10 @@ export async function readDecidedImpacts(
   const counts = await countSignals(sql, organisationId, counted, commits)
   return compared.flatMap((change) => {
     const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
-    // Most are undecided, which takes far less time to find out than the interval.
-    if (!before || !after || !canBeDecided(daysOf(before), daysOf(after), defaultMargin)) return []
+    if (!before || !after) return []
+    const { base, head } = effectiveCounts(daysOf(before), daysOf(after))
+    // Most are undecided, and their forecast would take far more time than the interval.
+    if (verdictFor(differenceOf(base, head), defaultMargin) === 'undecided') return []
     const impact = showImpact(change, after, before, defaultMargin)
     return isDecided(impact) ? { promptId: change.prompt_id, impact } : []
   })
@@ -97,15 +100,22 @@ async function countSignals(sql: Sql, organisationId: number, changes: Change[],
   return new Map(ofPrompts.flatMap(([id, own]) => [...attribute(own, commits.get(id) ?? [], signals.get(id) ?? [])]))
 }
 
-/** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
-export async function readCounts(sql: Sql, { id, organisationId }: OwnedPrompt, ids: number[]) {
-  const { changes, commits } = await readChanges(sql, organisationId, [id], ids)
+/** Reads these changes of prompts and the ones before them, with their signals. Leaves out ids that are not changes. */
+export async function readCounts(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
+  const { changes, commits } = await readChanges(sql, organisationId, promptIds, ids)
   return { changes, counts: await countSignals(sql, organisationId, changes, commits) }
 }
 
-/** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */
-export async function readImpacts(sql: Sql, prompt: OwnedPrompt, ids: number[], margin: number, pair?: Pair) {
-  const { changes, counts } = await readCounts(sql, prompt, ids)
+/** Compares each of these changes of prompts with the one before it, or only the head of a pair with its base. */
+export async function readImpacts(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  ids: number[],
+  margin: number,
+  pair?: Pair,
+) {
+  const { changes, counts } = await readCounts(sql, organisationId, promptIds, ids)
   const byId = new Map(changes.map((change) => [change.id, change]))
   return ids.flatMap((id) => {
     const change = byId.get(id)

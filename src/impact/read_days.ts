@@ -6,11 +6,11 @@ import { type ChangeCounts, type DayCounts, daysOf } from './attribute.ts'
 import { effectiveCounts, verdictFor } from './compare.ts'
 import { differenceOf, totalOf } from './rate.ts'
 import { readCounts } from './read.ts'
-import type { ChangeDays } from './schema_days.ts'
+import type { ChangeDays } from './schema_compare.ts'
 
 /** How a change compares with the one before it, day by day since it went live, as the data is today. */
 export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
-  const { changes, counts } = await readCounts(sql, prompt, [entryId])
+  const { changes, counts } = await readCounts(sql, prompt.organisationId, [prompt.id], [entryId])
   const change = changes.find(({ id }) => id === entryId)
   if (!change) throw notFound()
   const before = changes.find(({ id }) => id === change.before_id)

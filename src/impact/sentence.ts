@@ -19,6 +19,8 @@ export const comparisonKinds = {
   sideBySide: 'Side by side on the same days: what changes for both cancels out, if users are assigned at random.',
 }
 
+export const verdictSigns = { better: '▲', worse: '▼', same: '=', undecided: '?' }
+
 /** Cuts between two characters: Postgres rejects half of a surrogate pair in an event. */
 export const nameChange = ({ commit_sha, pr_number }: Change): string =>
   pr_number === null ? [...commit_sha].slice(0, 7).join('') : `PR #${pr_number}`

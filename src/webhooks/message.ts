@@ -1,6 +1,6 @@
 // The message of an event for a chat: Slack shows the blocks, Mattermost, Rocket.Chat and notifications the text.
 import type { HistoryEntry } from '../history/schema.ts'
-import { comparisonKinds, nameChange } from '../impact/sentence.ts'
+import { comparisonKinds, nameChange, verdictSigns } from '../impact/sentence.ts'
 import { monthOf } from '../lib/months.ts'
 import { counted, number, oneLine } from '../lib/texts.ts'
 import type { EventData, WebhookEvent } from './events.ts'
@@ -41,11 +41,10 @@ function partsOf(event: WebhookEvent, publicUrl: string): Parts {
     }
     case 'impact.decided': {
       const { prompt, change, verdict, sentence, signals } = event.data
-      const sign = { better: '▲', worse: '▼', same: '=', undecided: '?' }[verdict ?? 'undecided']
       // The sentence names the change once.
       const news = escapeText(sentence).replace(escapeText(nameChange(change)), () => linkChange(change))
       return {
-        news: `${sign} *${escapeText(prompt.name)}*: ${news}`,
+        news: `${verdictSigns[verdict ?? 'undecided']} *${escapeText(prompt.name)}*: ${news}`,
         details: [
           [change.title, change.user.name].flatMap((text) => (text ? escapeText(text) : [])).join(', by '),
           counted(signals.total, 'signal'),

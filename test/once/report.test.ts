@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { exampleTitledEntry } from '../../src/history/schema.ts'
-import { type ReportedChange, readReport } from '../../src/impact/report.ts'
-import { markdownStyle, writeReport } from '../../src/impact/report_text.ts'
+import { markdownStyle, type ReportedChange, readReport, writeReport } from '../../src/impact/report.ts'
 import type { ImpactSource } from '../../src/impact/source.ts'
 
 const changeOf = (id: number, verdict: ReportedChange['verdict'], more = {}): ReportedChange => ({
