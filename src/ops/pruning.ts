@@ -6,7 +6,7 @@ import { pruneTexts } from '../history/texts.ts'
 import { pruneIdempotencyKeys } from '../idempotency/replay.ts'
 import { runPeriodically } from '../lib/periodic.ts'
 import type { Log } from '../log.ts'
-import { pruneEvents } from '../webhooks/prune.ts'
+import { pruneEvents } from '../webhooks/events.ts'
 
 export type PruningObserver = {
   /** Called with the seconds by which the clock of this process is ahead of the database's. */

@@ -6,7 +6,7 @@ import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { requireEndpoint } from './endpoints.ts'
 import { createEventId } from './events.ts'
 import { isDelivered } from './outcome.ts'
-import type { DeliveryRow } from './schema_deliveries.ts'
+import type { DeliveryRow } from './schema.ts'
 import type { SendOnce } from './send.ts'
 import { lockEndpoint, restartDelivery, selectDeliveries, selectReceiver } from './store.ts'
 

@@ -9,7 +9,7 @@ import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
 import type { HostList } from '../setting_types.ts'
-import { maskUrl, parseEndpointUrl } from './endpoint_url.ts'
+import { maskUrl, parseEndpointUrl } from './reachable.ts'
 import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
 import {
   countEndpoints,

@@ -1,9 +1,10 @@
 // The events that endpoints are told of. Their data is sent as it is stored, so it is complete without a call back.
-import type { Sql } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { pruneTable } from '../db/prune.ts'
 import type { HistoryEntry } from '../history/schema.ts'
 import type { Impact } from '../impact/schema.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { insertEvent } from './store_events.ts'
+import { insertEvent, isAwaited } from './store_events.ts'
 
 export { deleteEventsAbout } from './store_events.ts'
 
@@ -41,3 +42,9 @@ export const createEventId = (): string => `msg_${randomBase62(16)}`
  */
 export const emitEvent = <T extends EventType>(sql: Sql, event: EventToEmit<T>): Promise<void> =>
   insertEvent(sql, createEventId(), event)
+
+const keptMs = 14 * 24 * 3_600_000
+
+/** Deletes events, with their deliveries, 14 days after they happened, unless an enabled endpoint still waits for one. */
+export const pruneEvents = (db: Db, now: Date): Promise<void> =>
+  pruneTable(db, 'webhook_events', 'created_at', new Date(now.getTime() - keptMs), `not ${isAwaited}`)

@@ -1,6 +1,9 @@
-// Decides which addresses an endpoint may reach. Organisations choose the URLs, so by default only public ones.
+// Decides which URLs an endpoint may have, and which addresses it may reach. Organisations choose the URLs, so by default
+// only public addresses. They are checked with every connection, because names can resolve to another later.
 import { BlockList, isIP } from 'node:net'
+import type { Detail } from '../errors.ts'
 import type { HostList } from '../setting_types.ts'
+import type { EndpointKind } from './schema.ts'
 
 /** Not globally reachable, by the IANA registries of special-purpose addresses. */
 const specialIpv4: [string, number][] = [
@@ -51,4 +54,30 @@ export function isAllowedHost(allowed: HostList | undefined, host: string): bool
   const family = isIP(address)
   if (family === 0) return allowed.names.has(host.toLowerCase())
   return allowed.networks.check(address, family === 4 ? 'ipv4' : 'ipv6')
+}
+
+const slackHost = 'hooks.slack.com'
+
+/** Returns the URL in its normal form, or what is wrong with it. Messages never contain it. Allowed hosts may use http. */
+export function parseEndpointUrl(
+  { url, kind }: { url: string; kind: EndpointKind },
+  allowedHosts: HostList | undefined,
+): string | Detail {
+  if (!URL.canParse(url)) return { path: '/url', message: 'must be a URL, such as https://example.com/webhooks' }
+  const { protocol, hostname, username, password, href } = new URL(url)
+  const isOpen = protocol === 'https:' || (protocol === 'http:' && isAllowedHost(allowedHosts, hostname))
+  if (!isOpen) return { path: '/url', message: 'must begin with https://, unless WEBHOOK_ALLOWED_HOSTS names its host' }
+  if (username || password) return { path: '/url', message: 'must have no user name and no password' }
+  if (href.includes('#')) return { path: '/url', message: 'must have no fragment' }
+  // Slack accepts nothing else, and would answer every webhook with an error.
+  if (hostname === slackHost && kind !== 'slack') {
+    return { path: '/kind', message: `must be slack for a URL of ${slackHost}` }
+  }
+  return href
+}
+
+/** The URL without what could be a secret: its query, and of an incoming webhook everything after the host. */
+export function maskUrl({ url, kind }: { url: string; kind: EndpointKind }): string {
+  const { origin, pathname, search } = new URL(url)
+  return kind === 'slack' ? `${origin}/…` : `${origin}${pathname}${search && '?…'}`
 }

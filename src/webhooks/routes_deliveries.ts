@@ -9,8 +9,7 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyJsonPage } from '../http/paging.ts'
 import { visibleTo } from '../http/request_context.ts'
 import { listDeliveries, pingEndpoint, redeliver } from './deliveries.ts'
-import { EndpointPath } from './schema.ts'
-import { DeliveryList, DeliveryPath, EndpointTest, Redelivery, redeliveryAlwaysShows } from './schema_deliveries.ts'
+import { DeliveryList, DeliveryPath, EndpointPath, EndpointTest, Redelivery, redeliveryAlwaysShows } from './schema.ts'
 import type { SendOnce } from './send.ts'
 
 type Services = { db: Db; clock: Clock; sendOnce: SendOnce }

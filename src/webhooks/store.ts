@@ -1,6 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { EndpointKind, EndpointRow } from './schema.ts'
-import type { DeliveryRow } from './schema_deliveries.ts'
+import type { DeliveryRow, EndpointKind, EndpointRow } from './schema.ts'
 import type { Receiver } from './send.ts'
 
 /** What a change can set. The URL is whole. */

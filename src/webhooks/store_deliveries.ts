@@ -174,24 +174,3 @@ export async function selectBacklog(sql: Sql): Promise<{ oldest: Date | null; di
       (select count(*)::integer from webhook_endpoints where disabled_reason in ('gone', 'failing')) as disabled`
   return row as { oldest: Date | null; disabled: number }
 }
-
-/** Returns the number of deleted events. */
-export async function deleteEvents(sql: Sql, before: Date, limit: number): Promise<number> {
-  const rows = await sql`
-    delete from webhook_events
-    where ctid = any (array(
-      select v.ctid
-      from webhook_events v
-      where v.created_at < ${before}
-        and not exists (
-          select from webhook_deliveries d
-          join webhook_endpoints e on e.organisation_id = d.organisation_id and e.id = d.endpoint_id
-          where d.organisation_id = v.organisation_id and d.event_id = v.id and d.status = 'pending' and e.disabled_at is null
-        )
-      order by v.created_at
-      limit ${limit}
-      for update of v skip locked
-    ))
-    returning 1`
-  return rows.length
-}

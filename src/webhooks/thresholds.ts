@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { monthOf } from '../lib/months.ts'
 import { emitEvent } from './events.ts'
-import { insertTold, selectUntold, thresholds, type UsedMonth } from './store_thresholds.ts'
+import { insertTold, selectUntold, thresholds, type UsedMonth } from './store_events.ts'
 
 export const thresholdsEveryMs = 15_000
 

@@ -17,7 +17,7 @@ import {
   selectPromptsToLookAt,
   selectWatched,
   type WatchedOrganisation,
-} from './store_verdicts.ts'
+} from './store_events.ts'
 
 type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 type Options = { isStopping(): boolean; onFailure(error: unknown): void }
