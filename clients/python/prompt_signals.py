@@ -188,8 +188,10 @@ class Client:
                 return
 
     def _read(self, method: str, path: str, body: Optional[Json] = None, idempotency_key: Optional[str] = None) -> Any:
+        data = None if body is None else json.dumps(body, default=_to_json).encode()
+
         def read() -> Any:
-            with self._attempt(method, path, body, idempotency_key) as response:
+            with self._attempt(method, path, data, idempotency_key) as response:
                 return json.loads(response.read())
 
         return self._retry(read)
@@ -218,13 +220,12 @@ class Client:
                 time.sleep(wait * (1 + random.random() / 2))
         raise AssertionError("unreachable")
 
-    def _attempt(self, method: str, path: str, body: Optional[Json], idempotency_key: Optional[str]) -> Any:
+    def _attempt(self, method: str, path: str, data: Optional[bytes], idempotency_key: Optional[str]) -> Any:
         headers = {"Authorization": "Bearer " + self._key}
-        if body is not None:
+        if data is not None:
             headers["Content-Type"] = "application/json"
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
-        data = None if body is None else json.dumps(body, default=_to_json).encode()
         request = urllib.request.Request(self._root + path, data, headers, method=method)
         return self._opener.open(request, timeout=self._timeout)
 
@@ -261,7 +262,7 @@ def _path(prompt: str, rest: str) -> str:
 
 
 def _query(parameters: Json) -> str:
-    given = {name: _to_json(value) for name, value in _given(parameters).items()}
+    given = {name: _to_text(value) for name, value in _given(parameters).items()}
     return "?" + urllib.parse.urlencode(given) if given else ""
 
 
@@ -269,8 +270,14 @@ def _given(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _to_json(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
+def _to_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=_to_json).strip('"')
+
+
+def _to_json(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"A {type(value).__name__} cannot be sent: use text, numbers, booleans, None, lists and dicts.")
 
 
 def _error_of(error: urllib.error.HTTPError) -> PromptSignalsError:

@@ -63,6 +63,29 @@ except PromptSignalsError as error:
   expect(await python(caught)).toEqual([422, 'validation_error', '/value', true, message])
 })
 
+test('a value that is not JSON is an error before anything is sent', async () => {
+  const caught = `
+import decimal
+try:
+  client.record(prompt, "positive", {"price": decimal.Decimal(1)})
+except TypeError as error:
+  show(str(error))`
+  const message = 'A Decimal cannot be sent: use text, numbers, booleans, None, lists and dicts.'
+  expect(await python(caught, 'http://127.0.0.1:9')).toBe(message)
+})
+
+test('times and booleans are written as the service reads them', async () => {
+  const counted = `
+import datetime
+now = datetime.datetime.now(datetime.timezone.utc)
+client.record_many(prompt, [{"value": "positive", "created_at": now}])
+show([
+  client.stats(prompt, until=now + datetime.timedelta(days=1), since=now)["totals"]["total"],
+  [one["archived"] for one in client.prompts(archived=False)],
+])`
+  expect(await python(counted)).toEqual([1, [false]])
+})
+
 test('a lost answer is asked for again with the same key, and a used-up month is not', async () => {
   const keys: (string | null)[] = []
   const proxy = Bun.serve({
