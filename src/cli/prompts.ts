@@ -79,8 +79,7 @@ export const commands = onDatabase([
       const id = args.positional(0)
       const prompt = await requirePrompt(db.sql, id)
       const { name } = await showPrompt(db, prompt)
-      const source = { organisationId: prompt.organisationId, promptId: prompt.id, publicId: id }
-      const signals = counted(await countSignals(db, source), 'signal')
+      const signals = counted(await countSignals(db, { ...prompt, prompt }), 'signal')
       const question = `Permanently erase the prompt ${oneLine(name)} (${id}) with its history and ${signals}?`
       if (!(await hasConsent(args, question, signal))) throw new Error('Nothing was erased.')
       await erasePrompt(db, clock, prompt, (erased) => progress.count(erased, 'signals erased'))

@@ -5,7 +5,7 @@ import { expectedTime, parseTime } from '../lib/times.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { countSignals, type PurgeSource, purgeSignals } from '../signals/erase.ts'
-import { exportSignals } from '../signals/export.ts'
+import { exportSignals } from '../signals/read.ts'
 import { exportParams } from '../signals/schema_params.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
 import { hasConsent, requireConsent } from './confirm.ts'
@@ -26,9 +26,8 @@ export const signalDataCommands = onDatabase([
     async run({ db, clock, args, output, progress }) {
       let signals = 0
       const fill = async (put: (text: string) => Promise<void>) => {
-        const [{ organisationId, promptId: id, publicId }] = (await findSources(db, clock, args)) as [PurgeSource]
-        const prompt = id === null ? null : { id, organisationId, publicId }
-        for await (const step of exportSignals(db, { organisationId, prompt }, args.asQuery(exportParams.parse))) {
+        const [source] = (await findSources(db, clock, args)) as [PurgeSource]
+        for await (const step of exportSignals(db, source, args.asQuery(exportParams.parse))) {
           await put(step.text)
           signals += step.signals
           progress.count(signals, 'signals')
@@ -82,17 +81,17 @@ const writeLines = (text: string): Promise<void> =>
 
 /** The prompt or the organisation that the options name; without one, every organisation. */
 async function findSources(db: Db, clock: Context['clock'], args: Arguments): Promise<PurgeSource[]> {
-  const prompt = args.text('prompt')
-  if (prompt !== null) {
-    const { id, organisationId } = await requirePrompt(db.sql, prompt)
-    return [{ organisationId, promptId: id, publicId: prompt }]
+  const publicId = args.text('prompt')
+  if (publicId !== null) {
+    const prompt = await requirePrompt(db.sql, publicId)
+    return [{ ...prompt, prompt }]
   }
   const org = args.text('org')
   const orgs = org === null ? (await listOrganisations(db, clock)).map(({ id }) => id) : [org]
   const sources: PurgeSource[] = []
   for (const publicId of orgs) {
     const { id } = await requireOrganisation(db, publicId)
-    sources.push({ organisationId: id, promptId: null, publicId })
+    sources.push({ organisationId: id, prompt: null, publicId })
   }
   return sources
 }

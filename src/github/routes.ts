@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
 import { createInFlightLimiter, decodeText, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
-import { describeOperation } from '../http/describe.ts'
+import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { type DeliveryObserver, GithubWebhook, ShownGithubWebhook } from './schema.ts'
 import { updateLastDelivery } from './store.ts'
@@ -13,22 +13,19 @@ import { parseSignature, requireWebhook, setWebhook, showWebhook, verifyDelivery
 /** The largest payload that GitHub sends. */
 const maxBytes = 25 * mebibyte
 
-const setting = describeOperation({
-  id: 'setGithubWebhook',
-  tag: 'Webhooks',
-  summary: 'Set the secret of the GitHub webhook',
-  description:
-    "Creates the secret of the organisation's webhook. It is shown only once and replaces an earlier one immediately. " +
-    'If the response was lost, send the request again. `path` is where GitHub delivers to.',
-  success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook },
-})
-
-const showing = describeOperation({
-  id: 'getGithubWebhook',
-  tag: 'Webhooks',
-  summary: 'Show the GitHub webhook',
-  description: 'Returns whether there is a secret, since when, and the last delivery with its outcome.',
-  success: { status: 200, description: 'The webhook, without its secret.', schema: ShownGithubWebhook },
+const operations = describeOperations('Webhooks', {
+  setGithubWebhook: {
+    summary: 'Set the secret of the GitHub webhook',
+    description:
+      "Creates the secret of the organisation's webhook. It is shown only once and replaces an earlier one immediately. " +
+      'If the response was lost, send the request again. `path` is where GitHub delivers to.',
+    success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook },
+  },
+  getGithubWebhook: {
+    summary: 'Show the GitHub webhook',
+    description: 'Returns whether there is a secret, since when, and the last delivery with its outcome.',
+    success: { status: 200, description: 'The webhook, without its secret.', schema: ShownGithubWebhook },
+  },
 })
 
 export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
@@ -38,14 +35,14 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
       authenticated('webhooks:write', async (context, _: object, caller) =>
         context.replyData(await showWebhook(db, caller)),
       ),
-      { detail: showing },
+      { detail: operations.getGithubWebhook },
     )
     .put(
       '/api/v1/webhooks/github',
       authenticated('webhooks:write', async (context, _: object, caller) =>
         context.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller, context))),
       ),
-      { parse: 'none', detail: setting },
+      { parse: 'none', detail: operations.setGithubWebhook },
     )
 
 /** Receives deliveries. Only GitHub calls it, so it is not in the OpenAPI document; see docs/git.md. */

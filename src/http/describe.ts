@@ -96,13 +96,13 @@ const requestHeaders = {
 }
 
 export function describeOperations<Id extends string>(tag: string, operations: Record<Id, Operation>) {
-  const describe = ([id, operation]: [string, Operation]) => [id, describeOperation({ id, tag, ...operation })]
+  const describe = ([id, operation]: [string, Operation]) => [id, describeOperation(id, tag, operation)]
   return Object.fromEntries(Object.entries<Operation>(operations).map(describe)) as Record<Id, DocumentDecoration>
 }
 
 /** The routes declare no schemas to Elysia, which would read and validate the body before the key. */
-export function describeOperation(operation: Operation & { id: string; tag: string }): DocumentDecoration {
-  const { id, tag, summary, description, path, query, body, success, errors = [] } = operation
+function describeOperation(id: string, tag: string, operation: Operation): DocumentDecoration {
+  const { summary, description, path, query, body, success, errors = [] } = operation
   const invalid =
     operation.invalid ??
     (query && {

@@ -1,14 +1,14 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
-import type { Clock } from '../clock.ts'
-import type { Db, Sql } from '../db/client.ts'
+import type { Sql } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
-import { type Caller, visibleTo } from '../http/request_context.ts'
+import { visibleTo } from '../http/request_context.ts'
 import { changeOnce } from '../idempotency/replay.ts'
 import { readOrganisation } from '../orgs/manage.ts'
 import { parseNewKey, toKeyChange, validateKeyChange } from './given.ts'
@@ -101,7 +101,7 @@ const operations = describeOperations('Keys', {
   },
 })
 
-export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
+export const keyRoutes = ({ db, clock }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'keys' })
     .get(
       '/api/v1/keys',
@@ -167,19 +167,15 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       authenticated(null, async (context, _: object, caller) => {
         // Anyone who opens a page can read its key, and must learn nothing about the organisation.
         if (caller.browser) throw new ServiceError('forbidden', 'A browser key may only record signals.')
-        return context.replyData(await describeCaller(db, clock, caller))
+        const [key, organisation] = await Promise.all([
+          showKey(db, caller.key, caller),
+          readOrganisation(db, clock, caller.organisationId),
+        ])
+        const { id, name, plan, monthly_limit: limit, used, resets_at } = organisation
+        const usage = caller.scopes.includes('usage:read') ? { used, limit, resets_at } : null
+        return context.replyData({ ...key, organisation: { id, name, plan }, usage })
       }),
       { detail: operations.getOwnKey },
     )
 
 const withoutText = (key: NewKey) => ({ ...key, key: null })
-
-async function describeCaller(db: Db, clock: Clock, caller: Caller) {
-  const [key, organisation] = await Promise.all([
-    showKey(db, caller.key, caller),
-    readOrganisation(db, clock, caller.organisationId),
-  ])
-  const { id, name, plan, monthly_limit: limit, used, resets_at } = organisation
-  const usage = caller.scopes.includes('usage:read') ? { used, limit, resets_at } : null
-  return { ...key, organisation: { id, name, plan }, usage }
-}

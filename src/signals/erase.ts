@@ -8,11 +8,12 @@ import { earlierOf } from '../lib/times.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
+import type { SignalSource } from './read.ts'
 import { claimRetention, deleteSignals, type ErasedStep, eraseBefore, eraseSignal, flush } from './store_deletes.ts'
 import { lockSignals } from './store_import.ts'
 
-/** An organisation, or one of its prompts; with the public id of either. */
-export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
+/** With the public id of the prompt or of the organisation. */
+export type PurgeSource = SignalSource & { publicId: string }
 
 /** The signals of a step: it starts with the fewest, which is also what the embedded engine keeps to. */
 const [minStepRows, maxStepRows] = [500, 10_000]
@@ -33,15 +34,12 @@ export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: n
 }
 
 /** Counts the signals older than `before`, or all. */
-export async function countSignals(
-  db: Db,
-  { organisationId, promptId }: PurgeSource,
-  before = latest,
-): Promise<number> {
+export async function countSignals(db: Db, source: SignalSource, before = latest): Promise<number> {
   let total = 0
-  for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
+  for await (const prompts of promptsOf(db, source)) {
     const ids = prompts.map(({ id }) => id)
-    for (const { positive, negative } of await selectSpanCounts(db.sql, organisationId, ids, [earliest, before])) {
+    const counts = await selectSpanCounts(db.sql, source.organisationId, ids, [earliest, before])
+    for (const { positive, negative } of counts) {
       total += positive + negative
     }
   }
@@ -72,8 +70,8 @@ export async function purgeSignals(
 }
 
 /** Erases all signals of a prompt in short steps. */
-export const eraseAllSignals = (db: Db, { organisationId, id }: Prompt, onProgress: (erased: number) => void) =>
-  eraseInSteps(db, { organisationId, promptId: id }, latest, onProgress)
+export const eraseAllSignals = (db: Db, prompt: Prompt, onProgress: (erased: number) => void) =>
+  eraseInSteps(db, { ...prompt, prompt }, latest, onProgress)
 
 /** Deletes the signals that were recorded since, while nobody can record another. */
 export async function eraseLastSignals(sql: Sql, prompt: Prompt): Promise<void> {
@@ -83,14 +81,13 @@ export async function eraseLastSignals(sql: Sql, prompt: Prompt): Promise<void> 
 
 async function eraseInSteps(
   db: Db,
-  { organisationId, promptId }: Omit<PurgeSource, 'publicId'>,
+  source: SignalSource,
   before: Date,
   onProgress: (erased: number) => void,
 ): Promise<number> {
   let total = 0
-  const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
-  await repeatSteps(db, prompts, async (id, since, rows) => {
-    const step = await eraseBefore(db.sql, { id, organisationId }, since, before, rows)
+  await repeatSteps(db, promptsOf(db, source), async (prompt, since, rows) => {
+    const step = await eraseBefore(db.sql, prompt, since, before, rows)
     total += step.erased
     onProgress(total)
     return step
@@ -98,6 +95,9 @@ async function eraseInSteps(
   await flush(db.sql)
   return total
 }
+
+const promptsOf = (db: Db, { organisationId, prompt }: SignalSource) =>
+  prompt ? [[prompt]] : readPrompts(db, organisationId)
 
 type Retention = Awaited<ReturnType<typeof listRetentions>>[number]
 
@@ -113,14 +113,14 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
   /** Returns false when the round ends. */
   async function apply({ organisationId, org, days }: Retention, now: Date): Promise<boolean> {
     const before = new Date(now.getTime() - days * dayMs)
-    const erase = (id: number, since: Date, rows: number) => async (sql: Sql) => {
+    const erase = (prompt: Prompt, since: Date, rows: number) => async (sql: Sql) => {
       if (!(await claimRetention(sql, organisationId, days))) return null
-      const step = await eraseBefore(sql, { id, organisationId }, since, before, rows)
+      const step = await eraseBefore(sql, prompt, since, before, rows)
       if (step.erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased: step.erased })
       return step
     }
-    return repeatSteps(db, readPrompts(db, organisationId), async (id, since, rows) => {
-      const step = isStopping() ? null : await db.transaction(erase(id, since, rows), { tenant: organisationId })
+    return repeatSteps(db, readPrompts(db, organisationId), async (prompt, since, rows) => {
+      const step = isStopping() ? null : await db.transaction(erase(prompt, since, rows), { tenant: organisationId })
       if (step && step.erased > 0) onErased(org, step.erased)
       return step
     })
@@ -148,15 +148,15 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
  */
 async function repeatSteps(
   { isEmbedded }: Db,
-  pages: Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>,
-  step: (promptId: number, since: Date, rows: number) => Promise<ErasedStep | null>,
+  pages: Iterable<Prompt[]> | AsyncIterable<Prompt[]>,
+  step: (prompt: Prompt, since: Date, rows: number) => Promise<ErasedStep | null>,
 ): Promise<boolean> {
   let rows = minStepRows
   for await (const prompts of pages) {
-    for (const { id } of prompts) {
+    for (const prompt of prompts) {
       for (let since: Date | null = earliest; since; ) {
         const startedAt = performance.now()
-        const done = await step(id, since, rows)
+        const done = await step(prompt, since, rows)
         if (!done) return false
         since = done.found === rows ? done.firstAt : null
         const part = (performance.now() - startedAt) / maxStepMs

@@ -1,13 +1,16 @@
 import type { Db } from '../db/client.ts'
-import { notFound, ServiceError } from '../errors.ts'
-import { atLine } from '../lib/input.ts'
+import { invalid, notFound, ServiceError } from '../errors.ts'
+import { atLine, parseJsonLine } from '../lib/input.ts'
 import { monthOf } from '../lib/months.ts'
 import { yieldFor } from '../lib/periodic.ts'
+import { parseInstant } from '../lib/times.ts'
+import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { createLineParser, type PastSignal } from './import_lines.ts'
+import { parseMetadata } from './metadata.ts'
+import { ImportedSignal } from './schema.ts'
 import { writeSignals } from './store.ts'
-import { countStored, insertPastSignals, lockSignals, selectIdentities } from './store_import.ts'
+import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_import.ts'
 
 /** The numbers of new signals, of known ones, and of those that the limit of the current month refused. */
 type ImportCounts = { recorded: number; known: number; refused: number }
@@ -57,26 +60,6 @@ export async function importSignals(
   return counts
 }
 
-async function* parseLines(lines: AsyncIterable<string>, now: Date): AsyncGenerator<PastSignal> {
-  const parseLine = createLineParser(now)
-  let lineNumber = 0
-  let source: string | undefined
-  for await (const line of lines) {
-    lineNumber += 1
-    const signal = await atLine(lineNumber, async () => {
-      const parsed = parseLine(line)
-      source ??= parsed?.prompt
-      if (parsed?.prompt && parsed.prompt !== source)
-        throw new ServiceError(
-          'validation_error',
-          'The file has signals of several prompts: import one prompt at a time.',
-        )
-      return parsed
-    })
-    if (signal) yield signal
-  }
-}
-
 /**
  * Creates a function that records signals of the past, each once: the n-th of several equal signals is new unless the prompt
  * has n of them. Those of the month of `now` count towards its limit, those of earlier months towards none. Signals in the
@@ -117,4 +100,71 @@ export function createPastRecorder(
       const refused = results.filter(({ outcome }) => outcome === 'refused').length
       return { recorded: missing.length - refused, known: signals.length - missing.length, refused }
     })
+}
+
+const validateLine = createValidator(ImportedSignal, 'The signal')
+
+const unreadable = (message: string) => new ServiceError('validation_error', message)
+
+/** Parses the lines of an export of one prompt: NDJSON, or CSV with a heading. */
+async function* parseLines(lines: AsyncIterable<string>, now: Date): AsyncGenerator<PastSignal> {
+  let lineNumber = 0
+  let isFirst = true
+  let columns: string[] | undefined
+  let source: string | undefined
+  for await (const given of lines) {
+    lineNumber += 1
+    const line = given.replace(/\r$/, '')
+    if (line.trim() === '') continue
+    const signal = await atLine(lineNumber, async () => {
+      const isHeading = isFirst && !line.startsWith('{')
+      isFirst = false
+      if (isHeading) {
+        columns = parseHeading(line)
+        return undefined
+      }
+      const parsed = parseSignal(columns ? toJson(columns, splitRecord(line)) : line, now)
+      source ??= parsed.prompt
+      if (parsed.prompt && parsed.prompt !== source)
+        throw unreadable('The file has signals of several prompts: import one prompt at a time.')
+      return parsed
+    })
+    if (signal) yield signal
+  }
+}
+
+function parseHeading(line: string): string[] {
+  const columns = splitRecord(line)
+  if (columns.includes('value') && columns.includes('created_at')) return columns
+  throw unreadable('This is neither NDJSON nor CSV with a heading: the columns value and created_at are missing.')
+}
+
+function parseSignal(line: string, now: Date): PastSignal & { prompt?: string } {
+  const { value, metadata, created_at, prompt } = validateLine(parseJsonLine(line))
+  const createdAt = parseInstant(created_at)
+  if (!createdAt || createdAt > now) {
+    const message = 'must be an ISO 8601 time with its zone, and not in the future'
+    throw invalid('The signal is not valid.', [{ path: '/created_at', message }])
+  }
+  return { value, metadata: metadata ? parseMetadata(line) : null, createdAt, ...(prompt ? { prompt } : {}) }
+}
+
+/** The metadata comes first, so that nothing in it can take the place of another field. */
+function toJson(columns: string[], cells: string[]): string {
+  if (cells.length !== columns.length) throw unreadable(`This record has ${cells.length} cells, not ${columns.length}.`)
+  const cellOf = (name: string) => cells[columns.indexOf(name)]
+  const others = ['value', 'created_at', 'prompt'].map((name) => `"${name}":${JSON.stringify(cellOf(name) ?? '')}`)
+  return `{"metadata":${cellOf('metadata') || 'null'},${others}}`
+}
+
+/** Splits a CSV record of one line. */
+function splitRecord(line: string): string[] {
+  const cell = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y
+  const cells: string[] = []
+  for (;;) {
+    const [, quoted, plain, end] = cell.exec(line) ?? []
+    if (end === undefined) throw unreadable('This is not a CSV record of one line.')
+    cells.push(quoted?.replaceAll('""', '"') ?? plain ?? '')
+    if (end === '') return cells
+  }
 }

@@ -1,7 +1,6 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
-import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { type ApiError, invalid, notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
 import { createInFlightLimiter, mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
@@ -13,13 +12,12 @@ import { requireId } from '../lib/params.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { createValidator } from '../lib/validate.ts'
 import { limitHeaders, monthlyLimitReached } from '../limit/admit.ts'
-import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import type { BatchRecorder, BatchResult } from './batch.ts'
+import type { BatchResult } from './batch.ts'
 import { parseBatch } from './batch_items.ts'
-import { isSearch, listSignals, signalJson } from './list.ts'
 import { parseMetadata } from './metadata.ts'
-import type { Signal, SignalRecorder } from './record.ts'
+import { isSearch, listSignals, signalJson } from './read.ts'
+import type { Signal } from './record.ts'
 import {
   CreatedSignal,
   ErasedSignal,
@@ -30,14 +28,6 @@ import {
   SignalPath,
 } from './schema.ts'
 import { signalListParams } from './schema_params.ts'
-
-type Services = {
-  db: Db
-  clock: Clock
-  findPrompt: PromptFinder['find']
-  signalRecorder: SignalRecorder
-  recordBatch: BatchRecorder
-}
 
 type SignalParams = PromptPath & { signal_id: string }
 

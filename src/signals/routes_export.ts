@@ -1,19 +1,15 @@
 import { Elysia } from 'elysia'
-import type { Db } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { unavailable } from '../errors.ts'
 import { describeOperations } from '../http/describe.ts'
-import type { Drain, RouteWrapper } from '../http/middleware.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import { replyStream } from '../http/stream.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
-import type { Log } from '../log.ts'
-import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import type { ExportSource, ExportStep } from './export.ts'
+import { type ExportStep, exportSignals, type SignalSource } from './read.ts'
 import { exportExamples } from './schema.ts'
 import { exportParams } from './schema_params.ts'
-
-type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find'] }
 
 const about =
   'Ordered by time, as lines of JSON or as CSV, gzipped if the client accepts it. A response that was cut off is resumed ' +
@@ -46,9 +42,7 @@ export function exportRoutes({ db, drain, log, findPrompt }: Services, { authent
   const rejectWith = () => unavailable('overload', tooMany, 10)
   const limitExports = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith })
 
-  async function answer(context: RequestContext, source: ExportSource, name: string): Promise<Response> {
-    // Loaded on first use: many services never export.
-    const { exportSignals } = await import('./export.ts')
+  async function answer(context: RequestContext, source: SignalSource, name: string): Promise<Response> {
     const query = exportParams.parse(context.searchParams)
     const release = await limitExports.acquire({ tenant: source.organisationId })
     const onEnd = (error?: unknown) => {

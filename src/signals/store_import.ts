@@ -1,6 +1,9 @@
 import type { Sql } from '../db/client.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { PastSignal } from './import_lines.ts'
+import type { SignalToWrite } from './store.ts'
+
+/** A signal of any time in the past. Its metadata is JSON. */
+export type PastSignal = Pick<SignalToWrite, 'value' | 'metadata' | 'createdAt'>
 
 /**
  * Takes the lock of write_signals, until the transaction ends: ids of an organisation must commit in their order. Returns

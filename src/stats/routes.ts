@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { describeOperation } from '../http/describe.ts'
+import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
@@ -16,16 +16,16 @@ type Services = {
   findPrompt: PromptFinder['find']
 }
 
-const counting = describeOperation({
-  id: 'getSignalStats',
-  tag: 'Signals',
-  summary: 'Count signals over time',
-  description:
-    'Counts the signals of a prompt in each hour, day, week or month of a time zone, up to 1,000 points. A signal that was ' +
-    'answered with 201 is included in every later response.',
-  path: PromptPath,
-  query: statsParams,
-  success: { status: 200, description: 'The counts.', schema: SignalStats },
+const operations = describeOperations('Signals', {
+  getSignalStats: {
+    summary: 'Count signals over time',
+    description:
+      'Counts the signals of a prompt in each hour, day, week or month of a time zone, up to 1,000 points. A signal that was ' +
+      'answered with 201 is included in every later response.',
+    path: PromptPath,
+    query: statsParams,
+    success: { status: 200, description: 'The counts.', schema: SignalStats },
+  },
 })
 
 export const statsRoutes = ({ db, clock, rollup, findPrompt }: Services, { authenticated }: RouteWrapper) =>
@@ -37,5 +37,5 @@ export const statsRoutes = ({ db, clock, rollup, findPrompt }: Services, { authe
       const stats = await db.heavyRead(organisationId, () => readStats(db, rollup, prompt, query))
       return context.reply(200, JSON.stringify(stats))
     }),
-    { detail: counting },
+    { detail: operations.getSignalStats },
   )

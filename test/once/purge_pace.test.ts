@@ -31,8 +31,9 @@ async function purge(isEmbedded: boolean, msPerStep: (rows: number) => number, s
     erased += rows
     return [{ found: sizes.length < steps ? rows : 0, erased: rows, firstAt }]
   }
+  const prompt = { id: 1, organisationId: 1, publicId: 'pmt_1' }
   const db = { sql, isEmbedded, transaction: async () => {} } as unknown as Db
-  await purgeSignals(db, systemClock, { organisationId: 1, promptId: 1, publicId: 'pmt_1' }, new Date())
+  await purgeSignals(db, systemClock, { ...prompt, prompt }, new Date())
   return sizes
 }
 

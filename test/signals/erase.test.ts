@@ -42,9 +42,9 @@ async function purge(
 ) {
   const { clock } = service.services
   const organisationId = await organisationIdOf(service, tenant)
-  const promptId = ofAllPrompts ? null : (await requirePrompt(db.sql, tenant.prompt)).id
+  const prompt = ofAllPrompts ? null : await requirePrompt(db.sql, tenant.prompt)
   const publicId = ofAllPrompts ? tenant.org : tenant.prompt
-  return purgeSignals(db, clock, { organisationId, promptId, publicId }, before, onProgress)
+  return purgeSignals(db, clock, { organisationId, prompt, publicId }, before, onProgress)
 }
 
 test('an erased signal is gone from the list and the counts, not from the month, and the audit log says who did it', async () => {

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { type ExportStep, exportSignals } from '../../src/signals/export.ts'
+import { type ExportStep, exportSignals } from '../../src/signals/read.ts'
 import { exportParams } from '../../src/signals/schema_params.ts'
 import { useNewTenant, useService } from '../use.ts'
 import { exportSignalsOf, fillPrompts, fillSignals, idsIn, postText, signalsIn } from './fixtures.ts'

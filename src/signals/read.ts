@@ -1,11 +1,54 @@
 import type { Db } from '../db/client.ts'
+import { decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
-import type { ExportQuery } from './schema_params.ts'
-import { csvHeading, type ExportPosition, findSignal, selectLines } from './store_reads.ts'
+import type { ExportQuery, SignalListQuery } from './schema_params.ts'
+import {
+  csvHeading,
+  type ExportPosition,
+  findSignal,
+  type Position,
+  type SignalFilter,
+  type SignalRow,
+  selectLines,
+  selectSignals,
+} from './store_reads.ts'
 
-/** Whose signals are exported: those of one prompt, or of all prompts of the organisation. */
-export type ExportSource = { organisationId: number; prompt: Prompt | null }
+export type { SignalRow }
+
+/** How many signals one request examines. */
+const maxExamined = 5_000
+/** How many one statement examines: the embedded engine does nothing else meanwhile. */
+const examinedPerStatement = 1_000
+
+/** Whether signals have to be examined one by one. A range of time only needs the index. */
+export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
+
+/** A page of signals, newest first. With a filter it may be empty although it is not the last page. */
+export async function listSignals(db: Db, prompt: Prompt, { filter, page: { limit, cursor } }: SignalListQuery) {
+  const { value, since, until, metadata } = filter
+  const list = JSON.stringify(['signals', prompt.id, value, since, until, metadata])
+  const rows: SignalRow[] = []
+  let stoppedAt = decodeCursor(list, cursor) as Position | null
+  for (let examined = 0; examined < maxExamined; examined += examinedPerStatement) {
+    const missing = limit + 1 - rows.length
+    const step = await selectSignals(db.sql, prompt, stoppedAt, filter, missing, examinedPerStatement)
+    rows.push(...step.rows)
+    stoppedAt = step.stoppedAt
+    if (!stoppedAt) break
+  }
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  const next = last && rows.length > limit ? { id: last.id, at: last.created_at } : stoppedAt
+  return { data: shown, limit, nextCursor: next && encodeCursor(list, next) }
+}
+
+/** The JSON of a signal. The metadata is JSON already: parsing it would change large numbers. */
+export const signalJson = ({ id, value, metadata, created_at }: SignalRow): string =>
+  `{"id":${id},"value":"${value}","metadata":${metadata ?? 'null'},"created_at":"${created_at.toISOString()}"}`
+
+/** Whose signals: those of one prompt, or of all prompts of the organisation. */
+export type SignalSource = { organisationId: number; prompt: Prompt | null }
 
 export type ExportStep = { text: string; signals: number }
 
@@ -18,7 +61,7 @@ const firstRows = 250
  * Exports a source in steps of one short statement each: prompt by prompt, and the signals of a prompt in order of time.
  * No snapshot is held, because signals do not change.
  */
-export async function* exportSignals(db: Db, source: ExportSource, query: ExportQuery): AsyncGenerator<ExportStep> {
+export async function* exportSignals(db: Db, source: SignalSource, query: ExportQuery): AsyncGenerator<ExportStep> {
   const last = query.after === null ? undefined : await requireSignal(db, source, query.after)
   if (!last && query.format === 'csv') yield { text: csvHeading, signals: 0 }
   const start: ExportPosition = { at: query.since, id: 0 }
@@ -39,7 +82,7 @@ export async function* exportSignals(db: Db, source: ExportSource, query: Export
 const laterOf = (start: ExportPosition, last: ExportPosition): ExportPosition =>
   start.at && last.at && start.at > last.at ? start : last
 
-async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, id: number) {
+async function requireSignal(db: Db, { organisationId, prompt }: SignalSource, id: number) {
   const found = await db.heavyRead(organisationId, () => findSignal(db.sql, organisationId, id))
   if (found && (!prompt || prompt.id === found.id)) return found
   throw invalidQuery({
