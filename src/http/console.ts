@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { notFound } from '../errors.ts'
-import { consoleBundle } from '../platform.ts'
+import { build, consoleBundle, feedbackScript } from '../platform.ts'
 import { consolePaths } from './console_paths.ts'
 import type { RouteWrapper } from './middleware.ts'
 import type { RequestContext } from './request_context.ts'
@@ -69,6 +69,21 @@ export const consoleOffRoutes = ({ publicRoute }: RouteWrapper) =>
     '/',
     publicRoute(async (context) => context.reply(302, null, { location: 'docs' })),
   )
+
+const feedbackHeaders = {
+  // Any page may load it. What it may record is up to the browser key.
+  'access-control-allow-origin': '*',
+  'cross-origin-resource-policy': 'cross-origin',
+}
+
+/** The button for web pages. Under the name of its version it never changes. */
+export function feedbackRoutes({ publicRoute }: RouteWrapper) {
+  const serve = (cached: Record<string, string>) =>
+    publicRoute(serveFile('text/javascript; charset=utf-8', feedbackScript, { ...feedbackHeaders, ...cached }))
+  return new Elysia({ name: 'feedback' })
+    .get('/feedback.js', serve({ 'cache-control': 'public, max-age=3600' }))
+    .get(`/feedback-${build.version}.js`, serve(immutable))
+}
 
 /** `root` is the relative path to the root of the service. */
 const consolePage = (root: string, { script, style }: PageFiles) => `<!doctype html>

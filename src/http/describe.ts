@@ -2,9 +2,9 @@ import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/ty
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
 import { type ErrorCode, statusOfCode } from '../errors.ts'
-import { idempotencyKeyType } from '../lib/idempotency_key.ts'
 import type { Params } from '../lib/params.ts'
 import { type DescribedError, described, rateExample } from './describe_errors.ts'
+import { idempotencyKeyType } from './idempotency.ts'
 import { requestIdPattern } from './request_context.ts'
 
 type ErrorStatus = (typeof statusOfCode)[ErrorCode]

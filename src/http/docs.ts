@@ -4,12 +4,13 @@ import type { RouteWrapper } from './middleware.ts'
 import { endsInSlash, pageHeaders, serveFile } from './static_file.ts'
 
 const documentation = {
+  openapi: '3.0.3',
   info: {
     title: 'prompt-signals',
-    version: build.version,
     description:
       'Reads the edit history of prompts, and records feedback signals on what they produce. ' +
       'Every request carries an API key, which gives access only to the prompts of its organisation.',
+    version: build.version,
     contact: { name: 'the prompt-signals authors' },
     license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
   },
@@ -53,19 +54,16 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[
     .get('/docs/swagger-ui.css', publicRoute(serveFile('text/css; charset=utf-8', docsFiles.style)))
 }
 
-/** Uses only the document of the plugin: its page would load scripts from the Internet. */
 async function writeDocument(documented: AnyElysia[]): Promise<string> {
-  // Loaded with the first request for the document, to keep the start short.
-  const { swagger } = await import('@elysiajs/swagger')
-  const all = documented.reduce<AnyElysia>((joined, feature) => joined.use(feature), new Elysia())
-  const app = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation })).use(all)
-  return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())
-}
-
-/** Moves objects with a title to `components.schemas`, so that a generated client has one type of that name. */
-function nameSchemas(text: string): string {
+  const paths: Record<string, object> = {}
+  for (const { method, path, hooks } of documented.flatMap(({ routes }) => routes)) {
+    if (hooks.detail.hide) continue
+    const template = path.replace(/:(\w+)/g, '{$1}')
+    paths[template] = { ...paths[template], [method.toLowerCase()]: hooks.detail }
+  }
+  // Objects with a title move to `components.schemas`, so that a generated client has one type of that name.
   const schemas: Record<string, object> = {}
-  const document = JSON.parse(text, (_, value) => {
+  const document = JSON.parse(JSON.stringify({ ...documentation, paths }), (_, value) => {
     if (value?.type !== 'object' || typeof value.title !== 'string') return value
     schemas[value.title] = value
     return { $ref: `#/components/schemas/${value.title}` }

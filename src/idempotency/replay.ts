@@ -3,7 +3,6 @@ import type { Db, Sql } from '../db/client.ts'
 import { pruneTable } from '../db/prune.ts'
 import { invalid } from '../errors.ts'
 import type { IdempotentRequest } from '../http/idempotency.ts'
-import { keyRetentionMs } from '../lib/idempotency_key.ts'
 import { claimKey, findAnswer, keepAnswer } from './store.ts'
 
 /** Makes a change once for each Idempotency-Key. A retry gets the stored answer, without secrets shown only once. */
@@ -42,6 +41,9 @@ const conflict = () =>
   invalid('The Idempotency-Key was used for another request.', [
     { path: 'Idempotency-Key', message: 'must be new, or come with the same request as before' },
   ])
+
+/** How long clients may rely on their idempotency keys. */
+const keyRetentionMs = 24 * 3_600_000
 
 /** Forgets the idempotency keys of signals and of other requests that clients may no longer rely on. */
 export async function pruneIdempotencyKeys(db: Db, now: Date): Promise<void> {

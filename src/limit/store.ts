@@ -12,13 +12,3 @@ export const readUsages = (sql: Sql, months: UsageMonth[]): Promise<Usage[]> =>
       ${toArray(months.map(({ month }) => month.date))}::text::date[]
     )
     order by number`
-
-/** The usage, the limit and the plan of an organisation; undefined if it does not exist. */
-export async function selectUsage(sql: Sql, organisationId: number, month: string) {
-  const [row] = await sql<Usage & { plan: string }>`
-    select o.plan, u.monthly_limit as limit, u.used
-    from organisations o
-    cross join usages_of(array[o.id], array[${`${month}-01`}::text::date]) u
-    where o.id = ${organisationId}`
-  return row
-}

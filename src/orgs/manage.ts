@@ -2,7 +2,7 @@ import { operator, recordAudit } from '../audit/record.ts'
 import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import { notFound, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { monthOf } from '../lib/months.ts'
 import { requireName } from '../lib/texts.ts'
@@ -13,14 +13,13 @@ import {
   type NewOrganisation,
   type OrganisationRow,
   selectOrganisations,
-  selectRetentions,
   updatePlan,
   updateRetention,
   updateStoreText,
   updateSuspension,
 } from './store.ts'
 
-export { findOrganisationsNamed, hasOrganisations } from './store.ts'
+export { findOrganisationsNamed, hasOrganisations, selectRetentions } from './store.ts'
 
 type Organisation = OrganisationRow & { resets_at: string }
 
@@ -51,8 +50,6 @@ export function setStoreText(db: Db, clock: Clock, org: string, storeText: boole
   return changeOrganisation(db, clock, org, event, (sql, id) => updateStoreText(sql, id, storeText))
 }
 
-export const listRetentions = (db: Db) => selectRetentions(db.sql)
-
 /** While it is suspended, every replica rejects the keys of an organisation, after at most a second; its data stays. */
 export function setSuspended(db: Db, clock: Clock, org: string, isSuspended: boolean): Promise<Organisation> {
   const event = { action: isSuspended ? 'organisation.suspended' : 'organisation.resumed' } as const
@@ -78,12 +75,14 @@ async function changeOrganisation(
 
 export async function readOrganisation(db: Db, clock: Clock, organisationId: number): Promise<Organisation> {
   const [organisation] = await listOrganisations(db, clock, organisationId)
-  return organisation as Organisation
+  // Only a failover that lost the organisation leads here.
+  if (!organisation) throw notFound()
+  return organisation
 }
 
 export async function listOrganisations(db: Db, clock: Clock, id: number | null = null): Promise<Organisation[]> {
   const month = monthOf(clock.now())
-  const rows = await selectOrganisations(db.sql, month.name, id)
+  const rows = await selectOrganisations(db.sql, month.date, id)
   return rows.map((row) => ({ ...row, resets_at: month.resetsAt }))
 }
 

@@ -72,11 +72,8 @@ export const updateSuspension = (sql: Sql, id: number, suspendedAt: Date | null)
 export const selectOrganisations = (sql: Sql, month: string, id: number | null) =>
   sql<OrganisationRow>`
     select
-      o.public_id as id, o.name, o.plan,
-      coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit,
-      coalesce(u.used, 0) as used, o.retention_days, o.store_text, o.suspended_at
+      o.public_id as id, o.name, o.plan, u.monthly_limit, u.used, o.retention_days, o.store_text, o.suspended_at
     from organisations o
-    join plans p on p.name = o.plan
-    left join signal_usage u on u.organisation_id = o.id and u.month = ${`${month}-01`}::text::date
+    cross join lateral usages_of(array[o.id], array[${month}::text::date]) u
     where o.id between ${id ?? 0} and ${id ?? Number.MAX_SAFE_INTEGER}
     order by o.id`

@@ -5,7 +5,7 @@ import { whyUnavailable } from '../db/errors.ts'
 import { notFound } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import { earlierOf } from '../lib/times.ts'
-import { listRetentions } from '../orgs/manage.ts'
+import { selectRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
 import type { SignalSource } from './read.ts'
@@ -99,7 +99,7 @@ async function eraseInSteps(
 const promptsOf = (db: Db, { organisationId, prompt }: SignalSource) =>
   prompt ? [[prompt]] : readPrompts(db, organisationId)
 
-type Retention = Awaited<ReturnType<typeof listRetentions>>[number]
+type Retention = Awaited<ReturnType<typeof selectRetentions>>[number]
 
 type RetentionOptions = { isStopping(): boolean; onErased(org: string, signals: number): void }
 
@@ -128,7 +128,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
 
   return async (now: Date): Promise<void> => {
     const failures: unknown[] = []
-    for (const retention of await listRetentions(db)) {
+    for (const retention of await selectRetentions(db.sql)) {
       try {
         if (!(await apply(retention, now))) break
       } catch (error) {
