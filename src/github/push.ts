@@ -1,13 +1,31 @@
 import { posix } from 'node:path'
 import type { Sql } from '../db/client.ts'
-import { entriesOf, type Person, sanitizeBranch, sanitizePerson, sanitizeSha, sanitizeTitle } from '../git/entries.ts'
+import {
+  entriesOf,
+  type Person,
+  type PullRequestEvent,
+  pullRequestEntry,
+  sanitizeBranch,
+  sanitizePerson,
+  sanitizeSha,
+  sanitizeTitle,
+} from '../git/entries.ts'
 import { parseMessage, plain, titleOf } from '../git/messages.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
-import { attributeCommits, endOf, recordAffectedPrompts } from './pull_request.ts'
 import { type Gap, type PushPayload, parseTimestamp } from './schema.ts'
-import { deletePushesTo, type Push, type RepositoryRef, selectMerges } from './store.ts'
+import {
+  addPrompts,
+  deletePushesTo,
+  insertAffectedPrompts,
+  type MergedPullRequest,
+  type PullRequest,
+  type Push,
+  type RepositoryRef,
+  selectMerges,
+  selectPullRequestsFrom,
+} from './store.ts'
 
 /** A commit with the files that it changes; a merge of another branch has none. */
 type Commit = {
@@ -122,4 +140,76 @@ export async function recordPush(sql: Sql, ref: RepositoryRef, parsed: ParsedPus
   })
   const entries = entriesOf(push.head.branch, commits)
   return [...entries.filter(({ entry }) => isDefaultBranch || entry.action !== 'deployed'), ...branchEntries]
+}
+
+/** Stores which prompts a push to a branch affects. Returns the entries of the pull requests from that branch. */
+export async function recordAffectedPrompts(sql: Sql, ref: RepositoryRef, push: Push, pushedAt: Date) {
+  await insertAffectedPrompts(sql, ref, push, pushedAt)
+  const promptIds = push.affected.map(({ promptId }) => promptId)
+  const entries: PromptEntry[] = []
+  for (const pr of await selectPullRequestsFrom(sql, ref, push.head)) {
+    const added = await addPrompts(sql, ref, pr.number, promptIds)
+    // A pull request that ended at this commit was delivered before the push, and still lacks both entries.
+    entries.push(...openedEntries(added, pr, push.head.commitSha), ...endedEntries(added, pr))
+  }
+  return entries
+}
+
+/** One `pr_opened` for each prompt, at the head of the branch when the prompt was first affected. */
+export function openedEntries(promptIds: number[], pr: PullRequest, commitSha: string): PromptEntry[] {
+  const { number, url, title, opened_by: by, opened_at: at } = pr
+  const entry = pullRequestEntry('pr_opened', pr.head_branch, { number, url, title, commitSha, by, at })
+  return promptIds.map((prompt) => ({ prompt, entry }))
+}
+
+/** One `pr_merged` or `pr_closed` for each prompt; none while the pull request is open. */
+export function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
+  if (pr.state === 'open') return []
+  const isMerged = pr.state === 'merged'
+  const entry = isMerged
+    ? pullRequestEntry('pr_merged', pr.base_branch, endOf(pr))
+    : pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
+  // Each closing is a separate entry.
+  return promptIds.map((prompt) => ({ prompt, entry, reopenings: isMerged ? 0 : pr.reopenings }))
+}
+
+/** The merge of a pull request, or its closing at the head of its branch. */
+const endOf = (pr: PullRequest): PullRequestEvent => ({
+  number: pr.number,
+  url: pr.url,
+  title: pr.title,
+  commitSha: pr.merge_commit_sha ?? pr.head_sha,
+  by: pr.merged_by ?? pr.opened_by,
+  at: pr.closed_at ?? pr.opened_at,
+})
+
+/** Decides which commits of a push belong to which merged pull request: GitHub does not say, nor how it was merged. */
+export function attributeCommits(push: Push, merges: MergedPullRequest[]) {
+  const whole = merges.find((merge) => isWholePush(push, merge))
+  const positions = new Map(push.commits.map((sha, position) => [sha, position]))
+  const positionOf = (sha: string) => positions.get(sha) ?? -1
+  const byCommit = new Map<string, MergedPullRequest>()
+  for (const merge of merges) for (const sha of merge.branch_commits) byCommit.set(sha, merge)
+  for (const merge of merges) byCommit.set(merge.merge_commit_sha, merge)
+  // Squashed and rebased commits are not those of the branch, but they change the same prompts and end with the merge.
+  const rewriting = merges
+    .filter((merge) => !positions.has(merge.head_sha))
+    .sort((a, b) => positionOf(a.merge_commit_sha) - positionOf(b.merge_commit_sha))
+  const findRewriting = (promptId: number, commitSha: string) =>
+    rewriting.find(
+      (merge) => merge.prompt_ids.includes(promptId) && positionOf(commitSha) <= positionOf(merge.merge_commit_sha),
+    )
+  return push.affected.flatMap(({ promptId, commits }) =>
+    commits.map((commitSha) => ({
+      promptId,
+      commitSha,
+      merge: whole ?? byCommit.get(commitSha) ?? findRewriting(promptId, commitSha),
+    })),
+  )
+}
+
+/** A merge queue has pushed its commits to a temporary branch before; the rebase button has not. */
+function isWholePush({ head, commits, isAllNew }: Push, merge: MergedPullRequest): boolean {
+  const isNothingElse = merge.merge_commit_sha === head.commitSha && commits.length <= merge.commits + 1
+  return isNothingElse && (commits.includes(merge.head_sha) || isAllNew)
 }

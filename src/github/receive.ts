@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { invalid } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, parseReported, recordEntries } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
@@ -22,11 +22,13 @@ import {
 } from './schema.ts'
 import {
   type DeliveryKey,
+  findWebhook,
   insertDelivery,
   lockRepository,
   type RepositoryRef,
   selectRepository,
   upsertRepository,
+  type Webhook,
 } from './store.ts'
 
 /** A redelivery repeats the id and the body. */
@@ -37,9 +39,43 @@ type RepositoryEvent =
   | { name: 'pull_request'; payload: PullRequestPayload }
   | { name: 'repository'; payload: RepositoryPayload }
 
+const wellFormedSignature = /^sha256=[0-9a-f]{64}$/
+const wellFormedOrganisation = /^org_[0-9A-Za-z]{1,64}$/
+const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+
 const validatePush = createValidator(PushPayload, 'The push')
 const validatePullRequest = createValidator(PullRequestPayload, 'The pull request')
 const validateRepository = createValidator(RepositoryPayload, 'The repository')
+
+/** Rejects a malformed signature before the body is read. */
+export function parseSignature(header: string | null): string {
+  if (header === null || !wellFormedSignature.test(header)) throw unauthorized()
+  return header
+}
+
+/** Finds the organisation's webhook. A missing one is rejected like a wrong signature. */
+export async function requireWebhook(db: Db, org: string): Promise<Webhook> {
+  const webhook = wellFormedOrganisation.test(org) ? await findWebhook(db.sql, org) : undefined
+  if (!webhook) throw unauthorized()
+  // With another organisation's row, a delivery would be written to that organisation's histories.
+  if (webhook.org !== org) throw new Error('response does not match request')
+  return webhook
+}
+
+/** Rejects a body that was not signed with the secret. Compares in constant time. */
+export async function verifyDelivery(secret: string, body: Uint8Array, signature: string): Promise<void> {
+  const key = await crypto.subtle.importKey('raw', new TextEncoder().encode(secret), algorithm, false, ['verify'])
+  const digest = Buffer.from(signature.slice('sha256='.length), 'hex')
+  if (!(await crypto.subtle.verify('HMAC', key, digest, body as Uint8Array<ArrayBuffer>))) throw unauthorized()
+}
+
+const unauthorized = () =>
+  new ServiceError(
+    'unauthorized',
+    'The delivery must be signed in X-Hub-Signature-256 with the secret of this organisation’s webhook.',
+    {},
+    { 'www-authenticate': 'X-Hub-Signature-256' },
+  )
 
 /** Records a delivery once, all or nothing, and not after `deadline`, when its sender gets an error. */
 export async function receiveDelivery(

@@ -8,7 +8,7 @@ import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { type DeliveryObserver, GithubWebhook, ShownGithubWebhook } from './schema.ts'
 import { updateLastDelivery } from './store.ts'
-import { parseSignature, requireWebhook, setWebhook, showWebhook, verifyDelivery } from './webhook.ts'
+import { setWebhook, showWebhook } from './webhook.ts'
 
 /** The largest payload that GitHub sends. */
 const maxBytes = 25 * mebibyte
@@ -53,7 +53,7 @@ export function githubRoutes(
   const inFlight = createDeliveryLimiter()
   const receive = publicRoute(async (context, { org_id: org }: { org_id: string }) => {
     // Loaded with the first delivery, because many services never get one.
-    const { receiveDelivery } = await import('./receive.ts')
+    const { parseSignature, receiveDelivery, requireWebhook, verifyDelivery } = await import('./receive.ts')
     const { headers } = context.request
     const signature = parseSignature(headers.get('x-hub-signature-256'))
     const { organisationId, secret } = await requireWebhook(db, org)

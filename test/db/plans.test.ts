@@ -1,7 +1,7 @@
 // Plans are made once and kept. Those made while a table was empty must not scan it once the service has seen it grow.
 import { expect, test } from 'bun:test'
 import { analyzeGrownTables } from '../../src/db/analyze.ts'
-import { pruneDeliveries } from '../../src/github/prune.ts'
+import { pruneDeliveries } from '../../src/github/webhook.ts'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { eraseBefore } from '../../src/signals/store_deletes.ts'
 import type { Client } from '../client.ts'

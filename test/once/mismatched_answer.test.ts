@@ -1,7 +1,7 @@
 // Results of the database that belong to other queries: none of them gives access to anything.
 import { expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
-import { requireWebhook } from '../../src/github/webhook.ts'
+import { requireWebhook } from '../../src/github/receive.ts'
 import { findLiveKeys } from '../../src/keys/store.ts'
 import { createPromptFinder } from '../../src/prompts/find.ts'
 
