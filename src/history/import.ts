@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { invalid, notFound } from '../errors.ts'
 import { atLine, parseJsonLine } from '../lib/input.ts'
 import { type Prompt, requirePrompt } from '../prompts/find.ts'
-import type { ReportedEntry } from './known_entries.ts'
+import type { ReportedEntry } from './identity.ts'
 import { fromClient, parseEntry, recordLocked } from './record.ts'
 import { lockHistories } from './store_write.ts'
 

@@ -1,20 +1,23 @@
 // Decides how the entries of one source, a clone (git), GitHub's deliveries or a client, change what is known already. The
 // history is the same in whichever order they report, and however often; docs/interface.md and docs/git.md have the rules.
-import { type CommitOfPrompt, commitKey, createWholeFinder } from './commit_names.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { firstIndex } from '../lib/bisect.ts'
 import {
+  type CommitOfPrompt,
   commitId,
+  commitKey,
+  comparePlaces,
+  createUnpartedFinder,
+  createWholeFinder,
   type EntryIdentity,
   type EntryToRecord,
   identityOf,
   isLive,
-  KnownEntries,
   type KnownEntry,
-  type KnownEntryChanges,
   type LiveEntry,
-  LiveOrder,
-  OrderedEntries,
   type ReportedEntry,
-} from './known_entries.ts'
+} from './identity.ts'
+import { showTitledEntry } from './schema.ts'
 
 export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha: string; pr_number: number | null }
 
@@ -22,11 +25,14 @@ export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha:
 export type Outcome = 'added' | 'changed' | 'known' | 'covered'
 
 /** Outcomes and inserts are in the order of the reported entries. */
-export type Reconciliation = KnownEntryChanges & {
+export type Reconciliation = {
   outcomes: Outcome[]
   /** The known entry that each reported one repeats, as it is now; undefined for one that is added, covered or merged. */
   repeated: (KnownEntry | undefined)[]
   inserts: EntryToRecord[]
+  /** Readers do not see every update: who reported an entry is not shown. */
+  updates: { from: KnownEntry; to: KnownEntry; isVisible: boolean }[]
+  deletes: KnownEntry[]
   mergedCommits: MergedCommit[]
 }
 
@@ -50,9 +56,9 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
   const withWholeCommit = <T extends CommitOfPrompt>(entry: T): T => ({ ...entry, commit_sha: findWhole(entry) })
   // New entries get higher ids than known ones, in their order.
   const reported = given.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
-  const entries = new KnownEntries(known, withWholeCommit)
+  const entries = new KnownEntries(known.map(withWholeCommit))
   const live = Map.groupBy([...context.live.map(withWholeCommit), ...reported.filter(isLive)], branchKey)
-  const liveOrders = new Map([...live].map(([branch, ofBranch]) => [branch, new LiveOrder(ofBranch)]))
+  const unpartedFinders = new Map([...live].map(([branch, ofBranch]) => [branch, createUnpartedFinder(ofBranch)]))
   const removed = new Set(context.removed.map(identityOf))
   const covered = new Set(context.merged.map(mergedKey))
   const mergedCommits: MergedCommit[] = []
@@ -65,29 +71,29 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
     // A commit lands on a branch once, though sync and the webhook know different times of it.
     const landed = entry.by_call ? undefined : same.find((one) => one.in_git || one.on_github)
     if (landed || !entry.isTimed || !isLive(entry)) return landed ?? same[0]
-    return liveOrders.get(branchKey(entry))?.findUnparted(entry, same)
+    return unpartedFinders.get(branchKey(entry))?.(entry, same)
   }
 
   // Merges come first, so that they cover the commits that are reported with them.
   for (const merge of reported.filter((entry) => entry.action === 'pr_merged' && !entry.by_call)) {
     // GitHub knows the numbers of its pull requests; in git they are read from messages.
-    if (merge.in_git && entries.otherMerges(merge).some((entry) => entry.on_github)) {
+    if (merge.in_git && findOtherMerges(entries, merge).some((entry) => entry.on_github)) {
       outcomes.set(merge, 'covered')
       continue
     }
     mergedCommits.push(...commitsOf(merge))
     for (const commit of commitsOf(merge)) covered.add(mergedKey(commit))
-    const outcome = applyMerge(entries, merge, findRepeated(merge, entries.sameAs(merge)))
+    const outcome = applyMerge(entries, merge, findRepeated(merge, entries.byIdentity.of(merge)))
     if (outcome) outcomes.set(merge, outcome)
   }
   for (const entry of reported) {
     if (outcomes.has(entry)) continue
-    const repeated = findRepeated(entry, entries.sameAs(entry))
+    const repeated = findRepeated(entry, entries.byIdentity.of(entry))
     if (entry.action === 'deployed' && !entry.by_call && covered.has(mergedKey(entry))) outcomes.set(entry, 'covered')
     else if (repeated) {
       repeatedBy.set(entry, combine(repeated, entry))
       outcomes.set(entry, entries.replace(repeated, combine(repeated, entry)))
-    } else if (findRepeated(entry, inserted.of(identityOf(entry)))) outcomes.set(entry, 'known')
+    } else if (findRepeated(entry, inserted.of(entry))) outcomes.set(entry, 'known')
     else if (!entry.by_call && removed.has(identityOf(entry))) outcomes.set(entry, 'known')
     else {
       const { covers: _, isTimed: __, id: ___, ...toInsert } = entry
@@ -100,7 +106,13 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
     outcomes: reported.map((entry) => outcomes.get(entry) as Outcome),
     repeated: reported.map((entry) => repeatedBy.get(entry)),
     inserts,
-    ...entries.changes(),
+    updates: known.flatMap((from) => {
+      const to = entries.byId.get(from.id)
+      const isVisible = to !== undefined && isVisibleChange(from, to)
+      const isChanged = to && (isVisible || reporters.some((reporter) => from[reporter] !== to[reporter]))
+      return isChanged ? { from, to, isVisible } : []
+    }),
+    deletes: known.filter(({ id }) => !entries.byId.has(id)),
     mergedCommits,
   }
 }
@@ -120,14 +132,20 @@ function applyMerge(entries: KnownEntries, merge: ReportedEntry, same: KnownEntr
 function findSuperseded(entries: KnownEntries, merge: ReportedEntry): KnownEntry[] {
   const isOfMerge = (entry: KnownEntry) => Number(commitKey(entry.commit_sha) === commitKey(merge.commit_sha))
   const deploys = commitsOf(merge)
-    .flatMap((commit) => entries.of(commit))
+    .flatMap((commit) => entries.ofBranch.of(commit))
     // What a client says of a deploy stays beside the merge.
-    .filter((entry) => entry.action === 'deployed' && entry.branch_name === merge.branch_name && !entry.by_call)
+    .filter((entry) => entry.action === 'deployed' && !entry.by_call)
     // The deploy of the merge commit, then the newest.
     .sort((a, b) => isOfMerge(b) - isOfMerge(a) || Number(b.created_at) - Number(a.created_at) || b.id - a.id)
-  const misnumbered = entries.otherMerges(merge).filter((entry) => entry.in_git && !entry.on_github && !entry.by_call)
+  const misnumbered = findOtherMerges(entries, merge).filter(
+    (entry) => entry.in_git && !entry.on_github && !entry.by_call,
+  )
   return merge.on_github ? [...deploys, ...misnumbered] : deploys
 }
+
+/** Finds the merges of the same commit into the same branch that have another number. */
+const findOtherMerges = (entries: KnownEntries, merge: ReportedEntry): KnownEntry[] =>
+  entries.ofBranch.of(merge).filter((entry) => entry.action === 'pr_merged' && entry.pr_number !== merge.pr_number)
 
 /** The commits that get no entry because the merge has one. */
 const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha, covers }: ReportedEntry): MergedCommit[] =>
@@ -159,7 +177,69 @@ function combine(known: KnownEntry, reported: ReportedEntry): KnownEntry {
   }
 }
 
-const mergedKey = (commit: Omit<MergedCommit, 'pr_number'>): string => `${commitId(commit)} ${commit.branch_name}`
+type BranchCommit = Omit<MergedCommit, 'pr_number'>
 
-const branchKey = ({ prompt_id, branch_name }: Pick<EntryToRecord, 'prompt_id' | 'branch_name'>): string =>
-  `${prompt_id} ${branch_name}`
+const mergedKey = (commit: BranchCommit): string => `${commitId(commit)} ${commit.branch_name}`
+
+const branchKey = ({ prompt_id, branch_name }: BranchCommit): string => `${prompt_id} ${branch_name}`
+
+const reporters = ['in_git', 'on_github', 'by_call'] as const
+
+const isVisibleChange = (from: KnownEntry, to: KnownEntry): boolean =>
+  !isDeepStrictEqual(showTitledEntry(from), showTitledEntry(to))
+
+/** Entries by a key, oldest first. A client may report any number of one commit, so they are searched by bisection. */
+class OrderedEntries<Keyed> {
+  readonly #byKey = new Map<string, KnownEntry[]>()
+
+  constructor(private readonly keyOf: (entry: Keyed) => string) {}
+
+  of(entry: Keyed): readonly KnownEntry[] {
+    return this.#byKey.get(this.keyOf(entry)) ?? []
+  }
+
+  add(entry: KnownEntry & Keyed): void {
+    const entries = this.#byKey.get(this.keyOf(entry))
+    if (entries) entries.splice(placeOf(entry, entries), 0, entry)
+    else this.#byKey.set(this.keyOf(entry), [entry])
+  }
+
+  delete(entry: KnownEntry & Keyed): void {
+    const entries = this.#byKey.get(this.keyOf(entry)) ?? []
+    const index = placeOf(entry, entries)
+    if (entries[index]?.id === entry.id) entries.splice(index, 1)
+  }
+}
+
+const placeOf = (entry: KnownEntry, entries: readonly KnownEntry[]): number =>
+  firstIndex(entries, (one) => comparePlaces(one, entry) >= 0)
+
+/** The known entries as they are changed. */
+class KnownEntries {
+  readonly byId = new Map<number, KnownEntry>()
+  readonly byIdentity = new OrderedEntries(identityOf)
+  /** Of a commit on a branch. */
+  readonly ofBranch = new OrderedEntries(mergedKey)
+
+  constructor(entries: KnownEntry[]) {
+    for (const entry of entries.sort(comparePlaces)) this.#add(entry)
+  }
+
+  replace(from: KnownEntry, to: KnownEntry): 'changed' | 'known' {
+    this.delete(from)
+    this.#add(to)
+    return isVisibleChange(from, to) ? 'changed' : 'known'
+  }
+
+  delete(entry: KnownEntry): void {
+    this.byId.delete(entry.id)
+    this.byIdentity.delete(entry)
+    this.ofBranch.delete(entry)
+  }
+
+  #add(entry: KnownEntry): void {
+    this.byId.set(entry.id, entry)
+    this.byIdentity.add(entry)
+    this.ofBranch.add(entry)
+  }
+}

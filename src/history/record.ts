@@ -9,8 +9,17 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { emitEvent } from '../webhooks/events.ts'
-import { type CommitOfPrompt, commitKey, createWholeFinder, spellingsOf } from './commit_names.ts'
-import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './known_entries.ts'
+import {
+  type CommitOfPrompt,
+  commitId,
+  commitKey,
+  createWholeFinder,
+  type EntryToRecord,
+  isLive,
+  type KnownEntry,
+  type ReportedEntry,
+  spellingsOf,
+} from './identity.ts'
 import { type Context, type Outcome, reconcile } from './reconcile.ts'
 import { type EntryRow, type HistoryEntry, NewHistoryEntry, showTitledEntry } from './schema.ts'
 import {

@@ -1,8 +1,7 @@
 // What is known of the commits that are reported.
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { Spellings } from './commit_names.ts'
-import type { EntryIdentity, KnownEntry, LiveEntry } from './known_entries.ts'
+import type { EntryIdentity, KnownEntry, LiveEntry, Spellings } from './identity.ts'
 import type { MergedCommit } from './reconcile.ts'
 import type { EntryRow } from './schema.ts'
 

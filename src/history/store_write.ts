@@ -1,7 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { Spellings } from './commit_names.ts'
-import type { EntryToRecord, KnownEntry } from './known_entries.ts'
+import type { EntryToRecord, KnownEntry, Spellings } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
 
 /** The new entries of a prompt. Watched: its organisation has an endpoint that is told of events. */

@@ -1,4 +1,4 @@
-import { createCommitFinder } from '../history/commit_names.ts'
+import { createCommitFinder } from '../history/identity.ts'
 import { latestInstant } from '../lib/times.ts'
 import { type Counts, totalOf } from './rate.ts'
 

@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { canBeginHash } from '../history/commit_names.ts'
+import { canBeginHash } from '../history/identity.ts'
 import { showTitledEntry } from '../history/schema.ts'
 import { offsetOf } from '../lib/numbered_page.ts'
 import { invalidQuery } from '../lib/params.ts'

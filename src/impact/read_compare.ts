@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import { createCommitFinder, isSameCommit, wholeHashes } from '../history/commit_names.ts'
+import { createCommitFinder, isSameCommit, wholeHashes } from '../history/identity.ts'
 import { showTitledEntry } from '../history/schema.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { latestInstant } from '../lib/times.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type EntryIdentity, isLive, type KnownEntry, type ReportedEntry } from '../../src/history/known_entries.ts'
+import { type EntryIdentity, isLive, type KnownEntry, type ReportedEntry } from '../../src/history/identity.ts'
 import { type MergedCommit, type Outcome, reconcile } from '../../src/history/reconcile.ts'
 import { permutationsOf } from '../github/hook.ts'
 

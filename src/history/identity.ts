@@ -1,0 +1,158 @@
+// When two names are of the same commit, and two entries the same; docs/interface.md states the rules. Commits are compared
+// ignoring letter case. A hash may be shortened to seven characters, as git does; another name may not: release-1 is not
+// release-12, and 20260101 is not 20260101123000.
+import { firstIndex } from '../lib/bisect.ts'
+import type { EntryRow } from './schema.ts'
+
+const shortest = 7
+const hash = /^[0-9a-f]{7,64}$/
+/** What may be shortened. Digits alone are a date or a number, unless they have the length of SHA-1 or SHA-256. */
+const longHash = /^([0-9]{40}|[0-9]{64}|(?=[0-9]*[a-f])([0-9a-f]{8,40}|[0-9a-f]{64}))$/
+
+/** The spelling by which commits are compared and found. Only ASCII letters, like Postgres' lower() of the column. */
+export const commitKey = (commit: string): string => commit.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+
+/** Whether a name, as a key, may be a hash that was shortened. */
+export const canBeginHash = (name: string): boolean => hash.test(name) && name.length !== 40 && name.length !== 64
+
+const isShortOf = (short: string, long: string): boolean =>
+  long.length > short.length && longHash.test(long) && long.startsWith(short) && canBeginHash(short)
+
+/** What a key may be shortened to. */
+const beginsOf = (key: string): string[] =>
+  Array.from({ length: hash.test(key) ? key.length - shortest : 0 }, (_, index) => key.slice(0, shortest + index))
+
+/** Whether two names, as keys, can be of the same commit. */
+export const isSameCommit = (one: string, other: string): boolean =>
+  one === other || isShortOf(one, other) || isShortOf(other, one)
+
+/** Finds the one of these commits that a name is of, all as keys: exactly that one, or else the only one that it can be. */
+export function createCommitFinder(commits: string[]): (name: string) => string | null {
+  const known = new Set(commits)
+  const hashes = commits.filter((commit) => longHash.test(commit)).sort()
+  return (name) => {
+    if (known.has(name)) return name
+    // What a name begins sorts right behind it.
+    const next = firstIndex(hashes, (commit) => commit >= name)
+    const near = [...beginsOf(name).filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
+    const same = near.filter((commit) => isSameCommit(commit, name))
+    return same.length === 1 ? (same[0] as string) : null
+  }
+}
+
+/** Those of these keys that are hashes and begin no longer one. */
+export function wholeHashes(keys: string[]): string[] {
+  // What a key begins sorts right behind it.
+  const sorted = [...new Set(keys.filter((key) => longHash.test(key)))].sort()
+  return sorted.filter((key, index) => !isShortOf(key, sorted[index + 1] ?? ''))
+}
+
+export type Spellings = { low: string; high: string; start: string | null }
+
+/**
+ * Where the keys of a commit are: between two keys and, as far as they are shortened, among those that begin alike. Null if
+ * the name cannot be shortened.
+ */
+export function spellingsOf(commit: string): Spellings {
+  const key = commitKey(commit)
+  if (!hash.test(key)) return { low: key, high: key, start: null }
+  return { low: key, high: `${key}g`, start: key.slice(0, shortest) }
+}
+
+export type CommitOfPrompt = { prompt_id: number; commit_sha: string }
+
+export const commitId = ({ prompt_id, commit_sha }: CommitOfPrompt): string => `${prompt_id} ${commitKey(commit_sha)}`
+
+/**
+ * Finds the whole hash of a short one among the entries of its prompt. A short hash that could be one of two commits is
+ * neither.
+ */
+export function createWholeFinder(entries: CommitOfPrompt[]): (commit: CommitOfPrompt) => string {
+  // The first spelling of each commit wins, so it is set last.
+  const spellings = new Map(entries.toReversed().map((entry) => [commitId(entry), entry.commit_sha]))
+  const finders = new Map(
+    [...Map.groupBy(entries, ({ prompt_id }) => prompt_id)].map(([promptId, ofPrompt]) => {
+      const whole = wholeHashes(ofPrompt.map(({ commit_sha }) => commitKey(commit_sha)))
+      return [promptId, createCommitFinder(whole)]
+    }),
+  )
+  return ({ prompt_id, commit_sha }) => {
+    const key = commitKey(commit_sha)
+    const whole = finders.get(prompt_id)?.(key) ?? key
+    return whole === key ? commit_sha : (spellings.get(commitId({ prompt_id, commit_sha: whole })) as string)
+  }
+}
+
+/** An entry to be written, with the rest of its identity and who reported it. */
+export type EntryToRecord = Omit<EntryRow, 'id'> & {
+  prompt_id: number
+  reopenings: number
+  in_git: boolean
+  on_github: boolean
+  by_call: boolean
+  /** A client recorded it first, so its fields stay. */
+  as_given: boolean
+}
+
+export type KnownEntry = EntryToRecord & { id: number }
+
+/** An entry that a source reports. */
+export type ReportedEntry = EntryToRecord & {
+  /** The commits that a merge brought to its branch. */
+  covers: string[]
+  /** False if the source says what happened and not when: it then repeats a known entry of any time. */
+  isTimed: boolean
+}
+
+/** What makes two entries the same one. */
+export type EntryIdentity = Pick<
+  EntryToRecord,
+  'prompt_id' | 'action' | 'commit_sha' | 'branch_name' | 'pr_number' | 'reopenings'
+>
+
+const liveActions = ['deployed', 'pr_merged']
+export const isLive = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
+
+/** Entries with the same one are the same, unless it went live again. No name has a line break. */
+export const identityOf = (entry: EntryIdentity): string =>
+  [commitId(entry), entry.action, entry.branch_name, entry.pr_number, entry.reopenings].join('\n')
+
+/** An entry that made its commit live on its branch. */
+export type LiveEntry = Pick<EntryToRecord, 'prompt_id' | 'branch_name' | 'commit_sha' | 'created_at'> & { id: number }
+
+type Place = { created_at: Date; id: number }
+
+/** Of two entries at the same time, the one with the lower id came first. */
+export const comparePlaces = (a: Place, b: Place): number =>
+  a.created_at.getTime() - b.created_at.getTime() || a.id - b.id
+
+/**
+ * Finds the oldest of some entries of one commit, oldest first, with no other commit live between it and a given one. Knows
+ * what went live on one branch.
+ */
+export function createUnpartedFinder(entries: LiveEntry[]) {
+  const live = entries.sort(comparePlaces)
+  const keys = live.map(({ commit_sha }) => commitKey(commit_sha))
+  /** The index of the next entry of another commit. */
+  const nextOther = keys.map((_, index) => index + 1)
+  for (let index = keys.length - 2; index >= 0; index -= 1) {
+    if (keys[index] === keys[index + 1]) nextOther[index] = nextOther[index + 1] as number
+  }
+
+  /** Whether another commit went live between two entries of a commit, so that the later one is a rollback. */
+  function isOtherBetween(one: LiveEntry, other: LiveEntry): boolean {
+    // A retry has the same time.
+    if (Number(one.created_at) === Number(other.created_at)) return false
+    const [first, last] = comparePlaces(one, other) < 0 ? [one, other] : [other, one]
+    const next = firstIndex(live, (entry) => comparePlaces(entry, first) > 0)
+    const isSame = keys[next] === commitKey(one.commit_sha)
+    const between = live[isSame ? (nextOther[next] as number) : next]
+    return between !== undefined && comparePlaces(between, last) < 0
+  }
+
+  return (entry: LiveEntry, candidates: readonly KnownEntry[]): KnownEntry | undefined => {
+    const isNear = (one: KnownEntry) => comparePlaces(one, entry) > 0 || !isOtherBetween(one, entry)
+    const nearest = candidates[firstIndex(candidates, isNear)]
+    return nearest && !isOtherBetween(entry, nearest) ? nearest : undefined
+  }
+}
