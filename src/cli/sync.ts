@@ -34,7 +34,7 @@ export const commands: Command[] = [
         return sync(context, openHttpTarget(service))
       }
       await withDatabase(context, async (opened) => {
-        const { openDatabaseTarget } = await import('../git/target_database.ts')
+        const { openDatabaseTarget } = await import('../git/target.ts')
         await sync(opened, await openDatabaseTarget(opened.db, opened.clock, opened.args.required('org')))
       })
     },

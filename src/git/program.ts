@@ -3,12 +3,7 @@ import { spawn } from 'node:child_process'
 
 type Environment = Record<string, string | undefined>
 
-export type Git = {
-  /** Streams a command's output while it writes `input` to the command. */
-  stream(args: string[], input?: string): AsyncIterable<Buffer>
-  /** Returns a command's output, or undefined if its exit status is not 0. */
-  ask(args: string[]): Promise<string | undefined>
-}
+export type Git = ReturnType<typeof createGit>
 
 /** Says in one line what git has written to standard error. */
 class GitError extends Error {}
@@ -38,14 +33,10 @@ const fixed: Environment = {
 }
 
 /** Stops a command that writes nothing for `silenceMs`: a file that it reads may be a pipe. */
-export function createGit(
-  folder: string,
-  environment: Environment,
-  signal: AbortSignal,
-  silenceMs = defaultSilenceMs,
-): Git {
+export function createGit(folder: string, environment: Environment, signal: AbortSignal, silenceMs = defaultSilenceMs) {
   const env = { ...environment, ...fixed }
 
+  /** Streams a command's output while it writes `input` to the command. */
   async function* stream(args: string[], input = ''): AsyncIterable<Buffer> {
     signal.throwIfAborted()
     const child = spawn('git', ['-C', folder, ...options, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'], signal })
@@ -92,7 +83,8 @@ export function createGit(
 
   return {
     stream,
-    async ask(args) {
+    /** Returns a command's output, or undefined if its exit status is not 0. */
+    async ask(args: string[]): Promise<string | undefined> {
       try {
         let text = ''
         for await (const chunk of stream(args)) text += chunk

@@ -1,5 +1,5 @@
 // Records the entries of a plan, in as few calls as their sizes allow.
-import type { Outcome } from '../history/record.ts'
+import type { Outcome } from '../history/reconcile.ts'
 import type { HistoryEntry, NewHistoryEntry } from '../history/schema.ts'
 import { hashText } from '../history/texts.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'

@@ -1,6 +1,13 @@
-import type { BatchResult } from '../history/batch.ts'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { type BatchResult, recordHistoryBatch } from '../history/batch.ts'
+import { createHistoryReader } from '../history/read.ts'
 import type { HistoryBatch, HistoryEntry } from '../history/schema.ts'
+import { parseHistoryQuery } from '../history/schema_params.ts'
 import { dataOf, errorOf, type Rest } from '../lib/rest.ts'
+import { requireOrganisation } from '../orgs/manage.ts'
+import { createPromptFinder, listAllPrompts } from '../prompts/find.ts'
+import { changePrompt, createPrompt } from '../prompts/manage.ts'
 
 /** A file, and the public id of the prompt that is linked to it. */
 export type LinkedFile = { id: string; path: string }
@@ -21,7 +28,7 @@ export type SyncTarget = {
 type EntriesPage = { data: HistoryEntry[]; pagination: { total_pages: number } }
 
 /** The query of a page of the largest size. */
-export const historyQuery = (page: number): string => `?page=${page}&limit=100&include=title`
+const historyQuery = (page: number): string => `?page=${page}&limit=100&include=title`
 
 type PromptShown = { id: string; repository: string | null; path: string | null }
 
@@ -57,6 +64,34 @@ export function openHttpTarget({ call }: Rest): SyncTarget {
       if (answer.status === 403) return null
       dataOf(answer)
       return answer.body as EntriesPage
+    },
+  }
+}
+
+/** Opens the service's database, for an operator. */
+export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Promise<SyncTarget> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  const prompts = createPromptFinder(db)
+  const history = createHistoryReader(db)
+  const find = (id: string) => prompts.find(organisationId, id)
+  return {
+    async listLinked(repository) {
+      const all = await listAllPrompts(db, org)
+      return all.flatMap(({ id, path, ...prompt }) => (path && prompt.repository === repository ? { id, path } : []))
+    },
+    async createPrompt(name, repository, path) {
+      const { id } = await createPrompt(db, clock, { org, name, id: null, file: { repository, path } })
+      return id
+    },
+    async moveLink(id, repository, path) {
+      await changePrompt(db, clock, await find(id), { file: { repository, path } })
+      return null
+    },
+    recordBatch: (batch) => recordHistoryBatch(db, clock, organisationId, batch, find),
+    async readHistory(id, page) {
+      const found = await history.findHistory(organisationId, id)
+      const { body } = await history.readPage(found, parseHistoryQuery(historyQuery(page)))
+      return JSON.parse(body)
     },
   }
 }

@@ -31,8 +31,6 @@ import {
 } from './store_known.ts'
 import { type Inserted, insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
 
-export type { Outcome }
-
 /** An entry for the history of the prompt with this row id. */
 export type PromptEntry = {
   prompt: number

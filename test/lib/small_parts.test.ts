@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { SharedCache } from '../../src/history/page_cache.ts'
+import { SharedCache } from '../../src/history/read.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
