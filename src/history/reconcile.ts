@@ -53,7 +53,10 @@ const newId = Number.MAX_SAFE_INTEGER / 2
  */
 export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: Context): Reconciliation {
   const findWhole = createWholeFinder([...known, ...given])
-  const withWholeCommit = <T extends CommitOfPrompt>(entry: T): T => ({ ...entry, commit_sha: findWhole(entry) })
+  const withWholeCommit = <T extends CommitOfPrompt>(entry: T): T => {
+    const commit_sha = findWhole(entry)
+    return commit_sha === entry.commit_sha ? entry : { ...entry, commit_sha }
+  }
   // New entries get higher ids than known ones, in their order.
   const reported = given.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
   const entries = new KnownEntries(known.map(withWholeCommit))
@@ -107,9 +110,9 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
     repeated: reported.map((entry) => repeatedBy.get(entry)),
     inserts,
     updates: known.flatMap((from) => {
-      const to = entries.byId.get(from.id)
-      const isVisible = to !== undefined && isVisibleChange(from, to)
-      const isChanged = to && (isVisible || reporters.some((reporter) => from[reporter] !== to[reporter]))
+      const to = entries.byId.get(from.id) ?? from
+      const isVisible = to !== from && isVisibleChange(from, to)
+      const isChanged = isVisible || reporters.some((reporter) => from[reporter] !== to[reporter])
       return isChanged ? { from, to, isVisible } : []
     }),
     deletes: known.filter(({ id }) => !entries.byId.has(id)),
