@@ -38,23 +38,6 @@ test('says of each entry what became of it, and of a dry run what would', async 
   expect(await readCommits()).toEqual(['deployed b3', 'deployed b4', 'pr_merged b5'])
 })
 
-test('what a caller has recorded stands, also beside the merge of its commit', async () => {
-  const ada = { name: 'Ada', email: 'ada@example.com' }
-  const created_at = new Date().toISOString()
-  await service.addHistory(tenant.prompt, [
-    entry({ commit_sha: 'c1', user: ada, created_at }),
-    entry({ commit_sha: 'c2', user: ada, created_at }),
-  ])
-  const eve = { user: { name: 'Eve', email: 'eve@example.com' }, created_at }
-  const { body } = await send({ entries: [of('c1', eve), of('c2', { ...pullRequest, ...eve, covers: ['c2'] })] })
-  expect(body).toEqual({ data: { outcomes: ['known', 'added'] } })
-  const { body: page } = await service.getHistory(tenant.prompt, tenant.key, '?limit=100')
-  const userOf = (action: string, sha: string) =>
-    page.data.find((one: Entry) => one.action === action && one.commit_sha === sha)?.user
-  expect(userOf('deployed', 'c1')).toEqual(ada)
-  expect([userOf('deployed', 'c2'), userOf('pr_merged', 'c2')]).toEqual([ada, eve.user])
-})
-
 test('a title completes an entry that has none, also one that a caller recorded, and then stands', async () => {
   const own = await service.createTenant()
   const created_at = '2026-01-01T00:00:00Z'
@@ -145,13 +128,5 @@ test('says of files whether they are there, and what is older than the last word
   expect(await mark(['present', 'soon'])).toMatchObject({
     status: 422,
     body: { error: { details: [{ path: '/files/0/seen_at' }] } },
-  })
-})
-
-test('needs history:write', async () => {
-  const { key } = await service.createKey(tenant, ['history:read'])
-  expect(await send({ entries: [of('e1')] }, key)).toMatchObject({
-    status: 403,
-    body: { error: { code: 'forbidden', scope: 'history:write' } },
   })
 })

@@ -52,13 +52,17 @@ const describe = ({ created_at, action, commit_sha, user, pr_url }: Row): string
 const createOrganisation = async (): Promise<string> =>
   (await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')).id
 
+async function createLinked(org: string, path: string): Promise<string> {
+  const file = ['--repository', 'Acme/Prompts', '--path', path]
+  return (await operator.one('prompts', 'create', '--org', org, '--name', path, ...file)).id
+}
+
 const create = ['--create', 'prompts/**/*.md']
 const withoutIds = ({ prompt: _, ...change }: Row) => change
 
 test('an empty service gets every prompt and its history, moves the link of a renamed file, and says so', async () => {
   const org = await createOrganisation()
-  const file = ['--repository', 'Acme/Prompts', '--path', 'prompts/greeting.md']
-  const { id } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting', ...file)
+  const id = await createLinked(org, 'prompts/greeting.md')
   const map = join(createFolder(), 'map.json')
   const tried = await operator.json('sync', clone, '--org', org, ...create, '--dry-run')
   expect(await readHistories(org)).toEqual({ 'prompts/greeting.md': [] })
@@ -98,8 +102,7 @@ test('over REST it makes the same histories with a key that can write prompts, a
 
 test('a key that may not change prompts records the history of a renamed file, and says that its link stays', async () => {
   const org = await createOrganisation()
-  const file = ['--repository', 'acme/prompts', '--path', 'prompts/greeting.md']
-  const { id } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting', ...file)
+  const id = await createLinked(org, 'prompts/greeting.md')
   const { key } = await operator.one('keys', 'create', '--org', org, '--scopes', 'history:write,prompts:read')
   const settings = { PROMPT_SIGNALS_KEY: key }
   const { status, stdout } = await run(['sync', clone, '--url', server.url, '--json'], { settings })
@@ -210,8 +213,7 @@ test('a merge of more commits than one call takes is one entry, and is reported 
     return { changes: readJsonLines(stdout).map(({ change }) => change), summary: /; (.*)$/m.exec(stderr)?.[1] }
   }
   const added = ['added', 'added']
-  const file = ['--repository', 'acme/prompts', '--path', 'prompts/a.md']
-  const { id } = await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)
+  const id = await createLinked(org, 'prompts/a.md')
   expect(await sync('--dry-run')).toEqual({ changes: added, summary: 'would add 2 entries, change 0, 0 known' })
   expect(await sync()).toEqual({ changes: added, summary: 'added 2 entries, changed 0, 0 known' })
   expect(await sync()).toEqual({ changes: [], summary: 'added 0 entries, changed 0, 2 known' })

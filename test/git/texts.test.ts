@@ -219,17 +219,22 @@ test('organisations share no text, a missing one is named, and an odd one is rej
   }
 })
 
+/** A story whose first text is stored, and no entry has it; and the entry that gets it. */
+async function createUnused() {
+  const { db } = service.services
+  const { tenant } = await createStory()
+  const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
+  await db.sql`update history_entries set text_hash = null where prompt_id = ${id}`
+  return { db, tenant, organisationId, refs: [{ prompt_id: id, commit_sha: 'aaaaaaa1', text_hash: hashText(one) }] }
+}
+
 // The embedded engine runs one transaction at a time.
 if (engine === 'postgres') {
   test.each([
     ['sent with it', new Map([[hashText(one), one]])],
     ['known already', new Map()],
   ])('an unused text is not deleted while an entry gets it: %s', async (_, texts) => {
-    const { db } = service.services
-    const { tenant } = await createStory()
-    const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
-    await db.sql`update history_entries set text_hash = null where prompt_id = ${id}`
-    const refs = [{ prompt_id: id, commit_sha: 'aaaaaaa1', text_hash: hashText(one) }]
+    const { db, tenant, organisationId, refs } = await createUnused()
     await db.transaction(async (sql) => {
       expect(await recordTexts(sql, organisationId, refs, texts)).toEqual([])
       await pruneTexts(db)
@@ -238,11 +243,7 @@ if (engine === 'postgres') {
   })
 
   test('a text that is being deleted counts as missing', async () => {
-    const { db } = service.services
-    const { tenant } = await createStory()
-    const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
-    await db.sql`update history_entries set text_hash = null where prompt_id = ${id}`
-    const refs = [{ prompt_id: id, commit_sha: 'aaaaaaa1', text_hash: hashText(one) }]
+    const { db, organisationId, refs } = await createUnused()
     const { missing } = await db.transaction(async (sql) => {
       await sql`delete from prompt_texts where organisation_id = ${organisationId}`
       const missing = db.transaction((other) => recordTexts(other, organisationId, refs, new Map()))

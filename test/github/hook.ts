@@ -5,10 +5,13 @@ import { sign } from '@octokit/webhooks-methods'
 import { setWebhook } from '../../src/github/webhook.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import type { Answer } from '../client.ts'
-import type { Tenant, TestService } from '../service.ts'
+import type { TestService } from '../service.ts'
 import { useService } from '../use.ts'
 
 export const paths = { greeting: 'prompts/greeting.md', farewell: 'prompts/farewell.md', other: 'prompts/other.md' }
+
+/** A commit that changes the file of one prompt. */
+export const change = { modified: [paths.greeting] }
 
 type Name = keyof typeof paths
 export type Sending = { delivery?: string; headers?: Record<string, string>; body?: string; secret?: string }
@@ -16,18 +19,7 @@ export type Sending = { delivery?: string; headers?: Record<string, string>; bod
 // biome-ignore lint/suspicious/noExplicitAny: a test looks at entries of every shape
 export type Entry = Record<string, any>
 
-export type Hook = {
-  tenant: Tenant
-  secret: string
-  prompts: Record<Name, string>
-  deliver(event: string, payload: object, sending?: Sending): Promise<Answer>
-  /** Delivers it and returns the number of entries that are new or changed. */
-  send(event: string, payload: object, sending?: Sending): Promise<number>
-  /** The history of a prompt, oldest first and without the ids. */
-  history(name: Name, query?: string): Promise<Entry[]>
-  /** The same in short: the action, the pull request and the commit of each. */
-  story(name: Name): Promise<string[]>
-}
+export type Hook = Awaited<ReturnType<typeof createHook>>
 
 /** A hook for each test of a file; read its fields inside tests. */
 export function hookEachTest(service = useService()): { service: TestService; hook: Hook } {
@@ -38,7 +30,7 @@ export function hookEachTest(service = useService()): { service: TestService; ho
   return { service, hook }
 }
 
-export async function createHook(service: TestService, repository = 'Acme/Prompts'): Promise<Hook> {
+export async function createHook(service: TestService, repository = 'Acme/Prompts') {
   const { db, clock } = service.services
   const tenant = await service.createTenant()
   const { secret, path } = await setWebhook(db, clock, tenant.org)
@@ -54,6 +46,7 @@ export async function createHook(service: TestService, repository = 'Acme/Prompt
     return service.call('POST', path, { body, headers })
   }
 
+  /** The history of a prompt, oldest first and without the ids. */
   async function history(name: Name, query = ''): Promise<Entry[]> {
     const { body } = await service.getHistory(prompts[name], tenant.key, `?limit=100${query}`)
     return body.data.map(({ id, ...entry }: Entry) => entry).reverse()
@@ -64,13 +57,15 @@ export async function createHook(service: TestService, repository = 'Acme/Prompt
     secret,
     prompts,
     deliver,
-    async send(event, payload, sending) {
+    /** Delivers it and returns the number of entries that are new or changed. */
+    async send(event: string, payload: object, sending?: Sending): Promise<number> {
       const { status, text } = await deliver(event, payload, sending)
       if (status !== 200) throw new Error(`${status} ${text}`)
       return JSON.parse(text).data.recorded
     },
     history,
-    story: async (name) =>
+    /** The same in short: the action, the pull request and the commit of each. */
+    story: async (name: Name): Promise<string[]> =>
       (await history(name)).map(({ action, pr_number, commit_sha }) => `${action} ${pr_number} ${commit_sha}`),
   }
 }

@@ -4,14 +4,14 @@ import { createDeliveryLimiter } from '../../src/github/routes.ts'
 import { eventually } from '../program.ts'
 import { formatRequest, isWhole, openConnection, type RawConnection } from '../socket.ts'
 import { useOwnService } from '../use.ts'
-import { createHook, hookEachTest, paths } from './hook.ts'
+import { change, createHook, hookEachTest } from './hook.ts'
 import { push } from './payloads.ts'
 
 const { service, hook } = hookEachTest(useOwnService())
 
 const mebibyte = 1024 * 1024
 const chunk = Buffer.alloc(64 * 1024, 'x')
-const change = () => push({ commits: [{ modified: [paths.greeting] }] })
+const deploy = () => push({ commits: [change] })
 
 /** Begins a delivery with a false signature that never ends; what is sent of its body is as large as given. */
 async function begin(headers: string[], bytes: number, frame = (data: Buffer) => data): Promise<RawConnection> {
@@ -39,7 +39,7 @@ const isTurnedAway = ({ answer }: RawConnection) => answer().startsWith('HTTP/1.
 /** Ends the deliveries; then the organisation has its share again. */
 async function end(senders: RawConnection[]): Promise<void> {
   for (const { socket } of senders) socket.destroy()
-  await eventually(async () => (await hook.deliver('push', change())).status, 200)
+  await eventually(async () => (await hook.deliver('push', deploy())).status, 200)
 }
 
 test.each([
@@ -54,9 +54,9 @@ test.each([
   expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
   const message = 'Too many deliveries are in flight. Send this one again shortly.'
   expect(JSON.parse(body)).toEqual({ error: { code: 'unavailable', message, request_id: expect.any(String) } })
-  const large = `${JSON.stringify(change())}${' '.repeat(8 * mebibyte)}`
+  const large = `${JSON.stringify(deploy())}${' '.repeat(8 * mebibyte)}`
   expect((await hook.deliver('push', {}, { body: large })).status).toBe(503)
-  expect(await other.send('push', change())).toBe(1)
+  expect(await other.send('push', deploy())).toBe(1)
   expect(process.memoryUsage.rss() - before).toBeLessThan(400 * mebibyte)
   await end(senders)
 })
@@ -67,7 +67,7 @@ test('bodies of no announced length are counted as they arrive', async () => {
     Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')])
   const senders = await beginMany(20, ['Transfer-Encoding: chunked'], 8 * mebibyte, framed)
   await eventually(() => senders.filter(isTurnedAway).length >= 16, true, 30_000)
-  expect(await other.send('push', change())).toBe(1)
+  expect(await other.send('push', deploy())).toBe(1)
   await end(senders)
 })
 

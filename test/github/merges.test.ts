@@ -1,11 +1,10 @@
 // A merge and the push that it makes are two events, in either order, and one change.
 import { expect, test } from 'bun:test'
-import { hookEachTest, paths, permutationsOf } from './hook.ts'
+import { change, hookEachTest, paths, permutationsOf } from './hook.ts'
 import { merged, mergedEntry, opened, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
-const change = { modified: [paths.greeting] }
 const toBranch = push({ branch: 'warmer', after: sha('warmer'), commits: [change], created: true })
 const opening = pullRequest('opened')
 const merging = merged()

@@ -28,11 +28,6 @@ test('a deleted account is shown as ghost, and an unknown merger as the author',
   expect((await hook.history('greeting')).map(({ user }) => user.name)).toEqual(['ghost', 'ada'])
 })
 
-test.each(['synchronize', 'edited'])('the action %s records nothing', async (action) => {
-  await hook.send('push', toBranch())
-  expect(await hook.send('pull_request', pullRequest(action))).toBe(0)
-})
-
 test('a push that brings a prompt into an open pull request opens it for that prompt, once', async () => {
   await hook.send('push', toBranch())
   await hook.send('pull_request', pullRequest('opened'))

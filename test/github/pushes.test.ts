@@ -1,10 +1,8 @@
 import { expect, test } from 'bun:test'
-import { createHook, hookEachTest, paths } from './hook.ts'
+import { change, createHook, hookEachTest, paths } from './hook.ts'
 import { merged, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
-
-const change = { modified: [paths.greeting] }
 
 const expected = (more: object = {}) => ({
   action: 'deployed',
@@ -66,20 +64,6 @@ test('another organisation with the same file sees nothing of a commit, which co
   const other = await createHook(service)
   expect(await hook.send('push', push({ commits: [{ ...change, distinct: false }] }))).toBe(1)
   expect(await other.history('greeting')).toEqual([])
-})
-
-test.each([
-  ['another branch', push({ branch: 'warmer', commits: [change] })],
-  ['a branch that only ends like the default one', push({ branch: 'feature/main', commits: [change] })],
-  ['a tag', push({ ref: 'refs/tags/main', commits: [change] })],
-  // This prefix is as long as refs/heads/ with the first letter.
-  ['a tag that ends like it', push({ ref: 'refs/tags/_main', commits: [change] })],
-  ['the deletion of a branch', push({ branch: 'warmer', deleted: true })],
-  ['a deletion, whatever it lists', { ...push({ commits: [change] }), deleted: true }],
-  ['no commits', push({ commits: [] })],
-])('a push of %s deploys nothing', async (_, payload) => {
-  expect(await hook.send('push', payload)).toBe(0)
-  expect(await hook.history('greeting')).toEqual([])
 })
 
 test.each([

@@ -1,16 +1,16 @@
 import { expect, test } from 'bun:test'
 import { listAllPrompts } from '../../src/prompts/find.ts'
-import { createHook, hookEachTest, paths } from './hook.ts'
+import { change, createHook, hookEachTest, paths } from './hook.ts'
 import { idOf, merged, pullRequest, push, repositoryEvent, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
-const change = { commits: [{ modified: [paths.greeting] }] }
+const commits = [change]
 const repositoryId = idOf('Acme/Prompts')
 const later = '2026-11-14T13:00:00Z'
 /** A push of the repository that was created as Acme/Prompts, under its current name. */
 const deploys = (repository: string, more: object = {}) =>
-  hook.send('push', push({ ...change, repository, repositoryId, ...more }))
+  hook.send('push', push({ commits, repository, repositoryId, ...more }))
 
 async function repositories(): Promise<(string | null)[]> {
   const prompts = await listAllPrompts(service.services.db, hook.tenant.org)
@@ -29,7 +29,7 @@ test.each([
   expect(await hook.send(event, payload)).toBe(0)
   expect(await repositories()).toEqual(moved)
   expect(await deploys('Globex/Words', { at: later })).toBe(1)
-  const stranger = await hook.deliver('push', push({ ...change, repositoryId: 2 }))
+  const stranger = await hook.deliver('push', push({ commits, repositoryId: 2 }))
   expect(stranger.body.data.outcome).toBe('unlinked_repository')
 })
 
@@ -54,7 +54,7 @@ test('a name in other letter case changes nothing', async () => {
 
 test('a repository that is deleted and created again has another id, and keeps its links', async () => {
   await deploys('Acme/Prompts')
-  expect(await hook.send('push', push({ ...change, repositoryId: 1, at: later }))).toBe(1)
+  expect(await hook.send('push', push({ commits, repositoryId: 1, at: later }))).toBe(1)
   // The old repository has lost the name, and with it the links.
   await deploys('Globex/Words', { at: later })
   expect(await repositories()).toEqual(unmoved)
@@ -88,7 +88,7 @@ test('a file that is linked under the new name keeps its prompt; the other links
 test('the links of another organisation stay', async () => {
   const other = await createHook(service)
   await deploys('Acme/Prompts')
-  await other.send('push', push(change))
+  await other.send('push', push({ commits }))
   await deploys('Acme/Words', { at: later })
-  expect(await other.send('push', push({ ...change, at: later }))).toBe(1)
+  expect(await other.send('push', push({ commits, at: later }))).toBe(1)
 })

@@ -1,11 +1,10 @@
 import { expect, test } from 'bun:test'
 import { createMetrics } from '../../src/ops/metrics.ts'
-import { hookEachTest, paths } from './hook.ts'
+import { change, hookEachTest } from './hook.ts'
 import { merged, pullRequest, push, repositoryEvent } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
-const change = { modified: [paths.greeting] }
 const commits = (count: number) => [change, ...Array.from({ length: count - 1 }, () => ({}))]
 const forced = { more: { forced: true } }
 const elsewhere = { repository: 'acme/none' }
@@ -37,11 +36,26 @@ test.each<[what: string, event: string, payload: object, outcome: keyof typeof m
   ['a change', 'push', push({ commits: [change] }), 'recorded', 1],
   ['a pull request of no known prompt', 'pull_request', pullRequest('opened'), 'unchanged', 0],
   ['an edited repository', 'repository', repositoryEvent('edited', 'Acme/Prompts'), 'unchanged', 0],
-  ['a tag', 'push', push({ ref: 'refs/tags/v1', commits: [change] }), 'ignored', 0],
+  ['another branch', 'push', push({ branch: 'warmer', commits: [change] }), 'unchanged', 0],
+  [
+    'a branch that ends like the default one',
+    'push',
+    push({ branch: 'feature/main', commits: [change] }),
+    'unchanged',
+    0,
+  ],
+  ['a tag', 'push', push({ ref: 'refs/tags/main', commits: [change] }), 'ignored', 0],
+  // This prefix is as long as refs/heads/ with the first letter.
+  ['a tag that ends like it', 'push', push({ ref: 'refs/tags/_main', commits: [change] }), 'ignored', 0],
+  ['a deleted branch', 'push', push({ branch: 'warmer', deleted: true }), 'ignored', 0],
+  ['a deletion, whatever it lists', 'push', { ...push({ commits: [change] }), deleted: true }, 'ignored', 0],
   ['a label', 'pull_request', pullRequest('labeled'), 'ignored', 0],
+  ['new commits', 'pull_request', pullRequest('synchronize'), 'ignored', 0],
+  ['an edited pull request', 'pull_request', pullRequest('edited'), 'ignored', 0],
   ['another repository', 'push', push({ ...elsewhere, commits: [change] }), 'unlinked_repository', 0],
   ['a pull request elsewhere', 'pull_request', merged(elsewhere), 'unlinked_repository', 0],
   ['another file', 'push', push({ commits: [{ added: ['README.md'] }] }), 'unlinked_files', 0],
+  ['no commits', 'push', push({ commits: [] }), 'unlinked_files', 0],
   ['removed commits', 'push', push({ commits: [], ...forced }), 'force_push', 0],
   ['rewritten commits', 'push', push({ commits: [change], ...forced }), 'force_push', 1],
   ['2,048 commits', 'push', push({ commits: commits(2_048) }), 'too_many_commits', 1],

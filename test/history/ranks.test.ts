@@ -150,6 +150,7 @@ test('pages, totals and time ranges are exact in any order of arrival', async ()
   const all = await service.services.db.sql<{ id: number; created_at: Date }>`
     select h.id, h.created_at from history_entries h join prompts p on p.id = h.prompt_id
     where p.public_id = ${tenant.prompt} order by h.created_at desc, h.id desc`
+  expect(all).toHaveLength(minutes.length)
   const idsOf = (entries: { id: number }[]) => entries.map(({ id }) => id)
   expect(idsOf(await readAll(tenant))).toEqual(idsOf(all))
   for (const [since, until] of [

@@ -1,15 +1,11 @@
-import { beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { scopes } from '../../src/lib/scopes.ts'
 import type { Answer } from '../client.ts'
-import { useService, useTenant } from '../use.ts'
+import { useAdmin, useService, useTenant } from '../use.ts'
 
 const service = useService()
 const tenant = useTenant(service)
-let admin: { key: string; id: string }
-
-beforeAll(async () => {
-  admin = await service.createKey(tenant, [...scopes])
-})
+const admin = useAdmin(service, tenant)
 
 const create = (json: object) => service.post('/prompts', admin.key, json)
 const change = (id: string, json: object) => service.patch(`/prompts/${id}`, admin.key, json)
