@@ -1,12 +1,12 @@
-import type { Db, Sql } from '../db/client.ts'
+import type { Db } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { linkPages, offsetOf, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
-import { isPromptId, type OwnedPrompt } from '../prompts/find.ts'
+import { isPromptId } from '../prompts/find.ts'
 import { actions, showEntry, showTitledEntry } from './schema.ts'
-import { addressOfPage, type EntryQuery, type KeyedHistoryQuery } from './schema_params.ts'
+import { addressOfPage, type HistoryQuery, type KeyedHistoryQuery } from './schema_params.ts'
 import { type HistoryState, type StateKey, selectFilteredPage, selectPage, selectStates } from './store.ts'
 
 /** A page as JSON, with the `Link` header for the pages around it. */
@@ -46,7 +46,18 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
 
   async function buildPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
-    const { version, totalCount, entries } = await readEntries(db.sql, history, query)
+    const page = {
+      offset: offsetOf(query),
+      size: query.limit,
+      since: query.since?.toISOString() ?? '-infinity',
+      until: query.until?.toISOString() ?? 'infinity',
+    }
+    const selected = mustCountMatches(query)
+      ? await selectFilteredPage(db.sql, history, page, query.action ?? actions, query.branch)
+      : await selectPage(db.sql, history, page)
+    // The prompt is missing only after a failover that lost it since the look-up.
+    if (!selected) throw notFound()
+    const { version, totalCount, entries } = selected
     return {
       version,
       body: writeNumberedPage(query, totalCount, entries.map(query.include ? showTitledEntry : showEntry)),
@@ -85,24 +96,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 const stateId = ({ organisationId, prompt }: StateKey): string => `${organisationId} ${prompt}`
 
 /** Whether the total has to be counted: ranks give it for ranges of time, but not for an action or a branch. */
-const mustCountMatches = ({ action, branch }: EntryQuery): boolean => action !== null || branch !== null
-
-/** Reads a page of entries and its total, which is counted unless the ranks have it. */
-export async function readEntries(sql: Sql, prompt: OwnedPrompt, query: EntryQuery) {
-  const page = {
-    offset: offsetOf(query),
-    size: query.limit,
-    since: query.since?.toISOString() ?? '-infinity',
-    until: query.until?.toISOString() ?? 'infinity',
-  }
-  const filter = { actions: query.action ?? actions, branch: query.branch }
-  const selected = mustCountMatches(query)
-    ? await selectFilteredPage(sql, prompt, page, filter)
-    : await selectPage(sql, prompt, page)
-  // The prompt is missing only after a failover that lost it since the look-up.
-  if (!selected) throw notFound()
-  return selected
-}
+const mustCountMatches = ({ action, branch }: HistoryQuery): boolean => action !== null || branch !== null
 
 /**
  * An LRU cache that owners share. One owner may fill it while no other needs it. Once it is full, only owners above an

@@ -56,10 +56,7 @@ export const diffParams = defineParams({
 
 export type HistoryQuery = QueryOf<typeof historyParams>
 
-/** A query without what only changes how entries are shown. */
-export type EntryQuery = Omit<HistoryQuery, 'include'>
-
-type EntryFilters = Omit<EntryQuery, 'page' | 'limit'>
+type EntryFilters = Omit<HistoryQuery, 'page' | 'limit' | 'include'>
 
 /** Writes the filters as query parameters. */
 export const writeEntryFilters = ({ action, branch, since, until }: EntryFilters): Record<string, string> => ({

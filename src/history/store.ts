@@ -77,18 +77,16 @@ export async function selectPage(
   return toPage(rows)
 }
 
-/** Of one branch, unless it is null. */
-type EntryFilter = { actions: string[]; branch: string | null }
-
 /**
- * Selects a page of the entries that match. Counts all of them. With an `or` in one select, the plan that serves every value
+ * Selects a page of the entries of these actions, on one branch unless it is null. Counts all of them. With an `or` in one select, the plan that serves every value
  * would not use the index of branches.
  */
 export async function selectFilteredPage(
   sql: Sql,
   { id, organisationId }: OwnedPrompt,
   page: PageToSelect,
-  { actions, branch }: EntryFilter,
+  actions: string[],
+  branch: string | null,
 ): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
     with matching as not materialized (
