@@ -126,7 +126,6 @@ type Branch<Prompt> = {
 /** The commits that change prompts, oldest first. */
 export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<Prompt>[] {
   const { branchCommits, changed, times, titles, host, webUrl } = branch
-  const merges = new Map<Commit, PullRequestEvent>()
 
   function describeMerge(merge: Commit, at: Date): PullRequestEvent {
     const { sha, meaning, author, committer, parents } = merge
@@ -149,8 +148,7 @@ export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<
     const title = titles.get(commit) ?? null
     const found = { commitSha: commit.sha, title, author: sanitizePerson(commit.author, commit.committer), at }
     if (!merge) return prompts.map((prompt) => ({ ...found, prompt, merge: null }))
-    const event = merges.get(merge) ?? describeMerge(merge, at)
-    merges.set(merge, event)
+    const event = describeMerge(merge, at)
     // A pull request does not change a prompt whose change it reverts before the merge.
     const merged = changed.get(merge) ?? []
     return prompts.filter((prompt) => merged.includes(prompt)).map((prompt) => ({ ...found, prompt, merge: event }))

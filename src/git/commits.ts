@@ -17,8 +17,6 @@ export type Commit = {
 
 const fields = ['%P', '%ct', '%aN', '%aE', '%cN', '%cE', '%B']
 type FieldValues = [string, string, string, string, string, string, string]
-/** The first lines of a message say what it merges, so the rest of a huge message is dropped. */
-const maxFieldLength = 64 * 1024
 
 /** Reads every commit reachable from the tip, itself first, and finds the host. Names follow the branch's mailmap. */
 export async function readCommits(
@@ -34,7 +32,7 @@ export async function readCommits(
   const commits: Commit[] = []
   const parentShas: string[][] = []
   let record: string[] = []
-  for await (const parts of splitAt('\0', output, maxFieldLength)) {
+  for await (const parts of splitAt('\0', output)) {
     for (const part of parts) {
       record.push(part)
       if (record.length < fields.length) continue
@@ -65,7 +63,7 @@ export async function readTitles(git: Git, commits: Commit[]): Promise<Map<Commi
   const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
   const args = ['rev-list', '--no-walk=unsorted', '--stdin', '--encoding=UTF-8', '--format=%B%x00']
   const output = git.stream(args, [...bySha.keys()].map((sha) => `${sha}\n`).join(''))
-  for await (const parts of splitAt('\0', output, maxFieldLength)) {
+  for await (const parts of splitAt('\0', output)) {
     for (const part of parts) {
       const [, sha = '', message = ''] = /^\n?commit ([0-9a-f]+)\n(.*)$/s.exec(part) ?? []
       const commit = bySha.get(sha) as Commit

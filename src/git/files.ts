@@ -1,15 +1,12 @@
 import { type BranchCommit, isFlattenedMerge } from './branch_commits.ts'
 import type { Commit } from './commits.ts'
-import { type Git, splitAt } from './program.ts'
+import { fullSha, type Git, splitAt } from './program.ts'
 
 /** `from` is the previous path of a renamed file. Paths are bytes, as text of one character per byte. */
 type FileChange = { path: string; from: string | null; isRemoved: boolean }
 
 export type ChangedFiles = Map<Commit, FileChange[]>
 
-/** Longer than any path or header line that git writes. */
-const maxLength = 64 * 1024
-const sha = /^[0-9a-f]{40,64}$/
 /** If a commit adds and removes more files than this, git finds only exact renames. */
 const renameLimit = 1_000
 
@@ -31,10 +28,10 @@ export async function readChangedFiles(git: Git, branchCommits: BranchCommit[], 
     let current: FileChange[] = []
     let status = ''
     let from: string | null = null
-    for await (const parts of splitAt('\0', git.stream(args, compared.map(lineOf).join('')), maxLength)) {
+    for await (const parts of splitAt('\0', git.stream(args, compared.map(lineOf).join('')))) {
       for (const part of parts) {
         // The output is a commit, then a status and one path for each file, or two paths for a rename.
-        if (status === '' && sha.test(part)) {
+        if (status === '' && fullSha.test(part)) {
           current = []
           changes.set(commits.get(part) as Commit, current)
         } else if (status === '') {
@@ -76,7 +73,7 @@ export async function readFilesEditedInMerges(git: Git, merges: Commit[]): Promi
   const args = ['-c', 'core.quotePath=false', 'diff-tree', '--stdin', '-r', '-M', `-l${renameLimit}`, ...patches]
   const output = git.stream(args, `${merges.map((merge) => merge.sha).join('\n')}\n`)
   let paths = new Set<string>()
-  for await (const lines of splitAt('\n', output, maxLength)) {
+  for await (const lines of splitAt('\n', output)) {
     for (const line of lines) {
       // Lines of file contents begin with a sign for each parent, so they look like neither of these.
       const merge = bySha.get(line)

@@ -108,15 +108,21 @@ function explain(complaint: string, folder: string): string {
   return `git failed: ${first || 'it said nothing'}`
 }
 
-/** Splits a stream at a character, into text of one character per byte. Truncates parts at `maxLength`. */
-export async function* splitAt(end: '\0' | '\n', chunks: AsyncIterable<Buffer>, maxLength: number) {
+/** Longer than any path or header line that git writes. The rest of a huge commit message is dropped. */
+const maxPartLength = 64 * 1024
+
+/** Splits a stream at a character, into text of one character per byte. Truncates long parts. */
+export async function* splitAt(end: '\0' | '\n', chunks: AsyncIterable<Buffer>) {
   let rest = ''
   for await (const chunk of chunks) {
     const parts = (rest + chunk.toString('latin1')).split(end)
-    rest = (parts.pop() as string).slice(0, maxLength)
+    rest = (parts.pop() as string).slice(0, maxPartLength)
     yield parts
   }
 }
+
+/** The name of an object, in SHA-1 or SHA-256. */
+export const fullSha = /^[0-9a-f]{40,64}$/
 
 /** Decodes UTF-8 from text of one character per byte. Invalid bytes become U+FFFD. */
 export const decode = (bytes: string): string =>

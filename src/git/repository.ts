@@ -1,5 +1,5 @@
 import { parseRepository, splitRepository } from '../lib/repository_links.ts'
-import { decode, type Git, splitAt } from './program.ts'
+import { decode, fullSha, type Git, splitAt } from './program.ts'
 
 type TreeEntry = 'file' | 'symbolic link' | 'submodule'
 
@@ -74,7 +74,7 @@ const branchPrefix = 'refs/heads/'
 async function findTip(git: Git, branch: string): Promise<string | undefined> {
   for (const prefix of [ofOriginPrefix, branchPrefix]) {
     const tip = await git.ask(['show-ref', '--verify', '--hash', `${prefix}${branch}`])
-    if (tip && /^[0-9a-f]{40,64}$/.test(tip)) return tip
+    if (tip && fullSha.test(tip)) return tip
   }
   return undefined
 }
@@ -89,7 +89,7 @@ const kinds: Record<string, TreeEntry> = { '120000': 'symbolic link', '160000': 
 async function readTree(git: Git, tip: string): Promise<Map<string, TreeEntry>> {
   const tree = new Map<string, TreeEntry>()
   const output = git.stream(['ls-tree', '-r', '-z', '--full-tree', tip])
-  for await (const parts of splitAt('\0', output, 64 * 1024)) {
+  for await (const parts of splitAt('\0', output)) {
     for (const part of parts) tree.set(part.slice(part.indexOf('\t') + 1), kinds[part.slice(0, 6)] ?? 'file')
   }
   return tree

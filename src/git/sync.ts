@@ -1,7 +1,8 @@
-import type { HistoryEntry } from '../history/schema.ts'
+import { type HistoryEntry, maxBatchEntries } from '../history/schema.ts'
 import { sanitizeBranch } from './entries.ts'
 import { type Plan, planSync, type SyncedPrompt } from './plan.ts'
-import { maxEntriesPerCall, type PromptIds, recordEntries, type SyncOptions } from './sync_entries.ts'
+import { fullSha } from './program.ts'
+import { type PromptIds, recordEntries, type SyncOptions } from './sync_entries.ts'
 import type { SyncTarget } from './target.ts'
 
 export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known' | 'texts', number> & {
@@ -13,8 +14,6 @@ export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'k
 
 /** How many histories are read concurrently. */
 const concurrency = 8
-/** Callers may have recorded entries with other names for a commit. */
-const fullHash = /^[0-9a-f]{40,64}$/
 
 /** Syncs histories from a branch. Checks all before the first change. Repeating it completes an interrupted sync. */
 export async function syncRepository(options: SyncOptions): Promise<SyncResult> {
@@ -36,8 +35,8 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
     return id ? { id, path: prompt.path, isPresent: prompt.missing === null } : []
   })
   const seen_at = lastLandedAt.toISOString()
-  for (let first = 0; first < synced.length && !isDryRun; first += maxEntriesPerCall) {
-    const files = synced.slice(first, first + maxEntriesPerCall).map(({ id, isPresent }) => {
+  for (let first = 0; first < synced.length && !isDryRun; first += maxBatchEntries) {
+    const files = synced.slice(first, first + maxBatchEntries).map(({ id, isPresent }) => {
       return { prompt_id: id, state: isPresent ? ('present' as const) : ('removed' as const), seen_at }
     })
     await target.recordBatch({ entries: [], files, live_branch: sanitizeBranch(repository.branch) })
@@ -85,7 +84,8 @@ export async function reportUnreachable(options: SyncOptions, branch: string, pl
   const { prompts, commits, lastLandedAt } = plan
   const isUnreachable = ({ action, branch_name, commit_sha }: HistoryEntry) => {
     const isOfBranch = branch_name === branch && (action === 'deployed' || action === 'pr_merged')
-    return isOfBranch && fullHash.test(commit_sha) && !commits.has(commit_sha)
+    // Clients may have recorded entries with other names for a commit.
+    return isOfBranch && fullSha.test(commit_sha) && !commits.has(commit_sha)
   }
   let count = 0
   for (let start = 0; start < prompts.length; start += concurrency) {

@@ -1,6 +1,6 @@
 // Records the entries of a plan, in as few calls as their sizes allow.
 import type { Outcome } from '../history/reconcile.ts'
-import type { HistoryEntry, NewHistoryEntry } from '../history/schema.ts'
+import { type HistoryEntry, maxBatchEntries, maxBatchTexts, type NewHistoryEntry } from '../history/schema.ts'
 import { hashText } from '../history/texts.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'
 import type { Plan, PlanOptions, SkippedFile, SyncedPrompt } from './plan.ts'
@@ -32,18 +32,13 @@ export type SyncOptions = PlanOptions & {
 /** The public id of each prompt; null for one that a dry run does not create. */
 export type PromptIds = Map<SyncedPrompt, string | null>
 
-export const maxEntriesPerCall = 500
-
 type TextEntry = EntryOf<SyncedPrompt> & { text?: { hash: string; text: string } }
 
 /** An entry, or one of the consecutive parts of a merge that covers many commits. */
 type Part = TextEntry & { isLast: boolean }
 
-const maxTextsPerCall = 100
 /** Half of the largest body that the service accepts. */
 const maxBytesPerCall = 500_000
-/** A merge that covers more commits than one call takes is sent several times. */
-const maxCovered = 500
 
 const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 const sizeOfPart = ({ entry, covers }: Part) => sizeOf([entry, covers])
@@ -53,7 +48,7 @@ export async function recordEntries(options: SyncOptions, ids: PromptIds, plan: 
   const counts = { added: 0, changed: 0, known: 0, texts: 0 }
   let done = 0
   let change: Exclude<keyof typeof counts, 'texts'> = 'known'
-  for await (const call of inCalls(splitCovered(addTexts(options, ids, plan)), sizeOfPart, maxEntriesPerCall)) {
+  for await (const call of inCalls(splitCovered(addTexts(options, ids, plan)), sizeOfPart, maxBatchEntries)) {
     const { outcomes, missing } = await recordCall(options, ids, call)
     if (!isDryRun) counts.texts += await sendTexts(options.target, ids, call, missing)
     for (const [index, { prompt, entry, isLast }] of call.entries()) {
@@ -119,7 +114,7 @@ function describePart(ids: PromptIds, { prompt, entry, covers, text }: Part) {
 /** Sends the texts that the service does not have, with their entries. Returns their number. */
 async function sendTexts(target: SyncTarget, ids: PromptIds, call: Part[], missing: Set<string>): Promise<number> {
   const texts = new Map(call.flatMap(({ text }) => (text && missing.has(text.hash) ? [[text.hash, text.text]] : [])))
-  for await (const some of inCalls(texts, ([, text]) => sizeOf(text), maxTextsPerCall)) {
+  for await (const some of inCalls(texts, ([, text]) => sizeOf(text), maxBatchTexts)) {
     const sent = new Map(some)
     await target.recordBatch({
       entries: call.filter(({ text }) => text && sent.has(text.hash)).flatMap((part) => describePart(ids, part)),
@@ -150,11 +145,12 @@ async function* inCalls<T>(
   if (call.length > 0) yield call
 }
 
+/** A merge that covers more commits than one call takes is sent several times. */
 async function* splitCovered(entries: AsyncIterable<TextEntry>): AsyncGenerator<Part> {
   for await (const { covers, ...entry } of entries) {
-    const parts = Math.max(1, Math.ceil(covers.length / maxCovered))
+    const parts = Math.max(1, Math.ceil(covers.length / maxBatchEntries))
     for (let part = 0; part < parts; part += 1) {
-      const some = covers.slice(part * maxCovered, (part + 1) * maxCovered)
+      const some = covers.slice(part * maxBatchEntries, (part + 1) * maxBatchEntries)
       yield { ...entry, covers: some, isLast: part === parts - 1 }
     }
   }

@@ -103,8 +103,8 @@ export const RecordedEntry = envelopeOf(partlyVisible(HistoryEntry, ['id']), 'Re
 
 /** In bytes of UTF-8. */
 export const maxTextBytes = 64 * 1024
-const maxEntries = 500
-const maxTexts = 100
+export const maxBatchEntries = 500
+export const maxBatchTexts = 100
 const promptId = Type.String({ description: "The prompt's public ID" })
 
 /** What was read in a repository, for several prompts. */
@@ -116,7 +116,7 @@ export const HistoryBatch = Type.Object(
           prompt_id: promptId,
           covers: Type.Optional(
             Type.Array(printable(100), {
-              maxItems: maxEntries,
+              maxItems: maxBatchEntries,
               description:
                 'For pr_merged: the commits that the pull request brought to the branch. They get no entries.',
             }),
@@ -134,7 +134,7 @@ export const HistoryBatch = Type.Object(
           ),
         }),
       ]),
-      { maxItems: maxEntries },
+      { maxItems: maxBatchEntries },
     ),
     files: Type.Optional(
       Type.Array(
@@ -146,12 +146,12 @@ export const HistoryBatch = Type.Object(
             description: 'When the file was seen. ISO 8601 with its zone; a later time than now counts as now.',
           }),
         }),
-        { maxItems: maxEntries, description: 'Whether the files of prompts are on the branch.' },
+        { maxItems: maxBatchEntries, description: 'Whether the files of prompts are on the branch.' },
       ),
     ),
     texts: Type.Optional(
       Type.Array(Type.String({ maxLength: maxTextBytes }), {
-        maxItems: maxTexts,
+        maxItems: maxBatchTexts,
         description: `Texts that entries name by their hash, each of at most ${maxTextBytes / 1024} KiB. The organisation must have store_text on.`,
       }),
     ),
