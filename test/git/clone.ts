@@ -9,16 +9,7 @@ import { openHttpTarget } from '../../src/git/target.ts'
 import { openRest } from '../../src/lib/rest.ts'
 import { createFolder } from '../program.ts'
 
-export type Clone = {
-  folder: string
-  /** Runs git, and returns what it writes; it must succeed. */
-  git(...args: string[]): string
-  /** Writes a file and stages it. */
-  write(path: string, text?: string): void
-  /** Commits what is staged, an hour after the commit before, and returns the hash. */
-  commit(message: string, more?: CommitOptions): string
-  merge(branch: string, message: string, more?: CommitOptions): string
-}
+export type Clone = ReturnType<typeof createClone>
 
 export type CommitOptions = {
   author?: string
@@ -50,7 +41,7 @@ export function runGit(folder: string, args: string[], env: Record<string, strin
   return stdout.toString().trimEnd()
 }
 
-export function createClone(origin: string | null = 'https://github.com/acme/prompts.git'): Clone {
+export function createClone(origin: string | null = 'https://github.com/acme/prompts.git') {
   const folder = join(createFolder(), 'clone')
   let commits = 0
   Bun.spawnSync(['git', 'init', '--quiet', '--initial-branch=main', folder], { env: gitEnvironment })
@@ -67,21 +58,24 @@ export function createClone(origin: string | null = 'https://github.com/acme/pro
     }
   }
 
-  const git = (...args: string[]) => runGit(folder, args)
+  /** Runs git, and returns what it writes; it must succeed. */
+  const git = (...args: string[]): string => runGit(folder, args)
   const head = () => git('rev-parse', 'HEAD')
   return {
     folder,
     git,
-    write(path, text = `${path} ${Math.random()}\n`) {
+    /** Writes a file and stages it. */
+    write(path: string, text = `${path} ${Math.random()}\n`): void {
       mkdirSync(dirname(join(folder, path)), { recursive: true })
       writeFileSync(join(folder, path), text)
       git('add', '--', path)
     },
-    commit(message, more) {
+    /** Commits what is staged, an hour after the commit before, and returns the hash. */
+    commit(message: string, more?: CommitOptions): string {
       runGit(folder, ['commit', '--quiet', '--allow-empty', '--message', message], by(more))
       return head()
     },
-    merge(branch, message, more) {
+    merge(branch: string, message: string, more?: CommitOptions): string {
       runGit(folder, ['merge', '--quiet', '--no-ff', '--message', message, branch], by(more))
       return head()
     },

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { change, hookEachTest, paths, permutationsOf } from './hook.ts'
 import { merged, mergedEntry, opened, pullRequest, push, sha } from './payloads.ts'
 
-const { service, hook } = hookEachTest()
+const { hook } = hookEachTest()
 
 const toBranch = push({ branch: 'warmer', after: sha('warmer'), commits: [change], created: true })
 const opening = pullRequest('opened')
@@ -26,19 +26,6 @@ test.each(permutationsOf(['toBranch', 'opening', 'merging', 'toMain'] as const).
     expect(await hook.history('greeting')).toEqual([opened, mergedEntry])
   },
 )
-
-test('a deploy that turns out to be a merge keeps its id, its time and its place', async () => {
-  await hook.send('push', push({ after: sha('before'), commits: [change], at: '2026-11-14T11:00:00Z' }))
-  await send('toMain')
-  await hook.send('push', push({ after: sha('after'), commits: [change], at: '2026-11-14T14:00:00Z' }))
-  const { prompts, tenant } = hook
-  const before = await service.getHistory(prompts.greeting, tenant.key)
-  expect(await send('merging')).toBe(1)
-  const after = await service.getHistory(prompts.greeting, tenant.key)
-  const turned = { ...mergedEntry, id: before.body.data[1].id, created_at: before.body.data[1].created_at }
-  expect(after.body.data).toEqual([before.body.data[0], turned, before.body.data[2]])
-  expect(after.headers.get('etag')).not.toBe(before.headers.get('etag'))
-})
 
 const fork = { headRepository: 'somebody/prompts', head: 'main' }
 

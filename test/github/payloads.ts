@@ -30,39 +30,25 @@ const repositoryOf = (fullName: string, id = idOf(fullName)) => ({
   default_branch: 'main',
 })
 
-type PushGiven = {
-  repository?: string
-  repositoryId?: number
-  branch?: string
-  ref?: string
-  after?: string
-  commits?: CommitGiven[]
-  at?: string
-  madeAt?: string
-  created?: boolean
-  deleted?: boolean
-  more?: object
-}
-
 export function push({
   repository = 'Acme/Prompts',
   repositoryId = idOf(repository),
   branch = 'main',
-  ref = `refs/heads/${branch}`,
+  ref = null as string | null,
   after = sha(`${branch} ${Math.random()}`),
-  commits = [{}],
+  commits = [{}] as CommitGiven[],
   at = '2026-11-14T12:00:00Z',
-  madeAt = at,
+  madeAt = null as string | null,
   created = false,
   deleted = false,
-  more = {},
-}: PushGiven = {}) {
+  more = {} as object,
+} = {}) {
   const listed = commits.map(
     ({ author, distinct = true, added = [], removed = [], modified = [], ...given }, index) => ({
       id: given.id ?? (index === commits.length - 1 ? after : sha(`${after} ${index}`)),
       distinct,
       message: given.message ?? 'Say it better',
-      timestamp: madeAt,
+      timestamp: madeAt ?? at,
       author: author ?? { name: 'Ada Example', email: 'ada@example.com', username: 'ada' },
       added,
       removed,
@@ -70,7 +56,7 @@ export function push({
     }),
   )
   return {
-    ref,
+    ref: ref ?? `refs/heads/${branch}`,
     after: deleted ? '0'.repeat(40) : after,
     repository: { ...repositoryOf(repository, repositoryId), pushed_at: Date.parse(at) / 1_000 },
     created,
