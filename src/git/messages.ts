@@ -11,7 +11,7 @@ export type MessageMeaning =
   | { kind: 'branch'; branch: string; from: string | null }
   | { kind: 'plain' }
 
-export const plain: MessageMeaning = { kind: 'plain' }
+const plain: MessageMeaning = { kind: 'plain' }
 
 /** Whether a commit is what a merged pull request left on the branch. */
 export const isPullRequest = (meaning: MessageMeaning): meaning is Extract<MessageMeaning, { number: number }> =>
@@ -41,7 +41,6 @@ const squashTitles: [RegExp, HostKind | null][] = [
 const branchSubject =
   /^Merge (?:remote-tracking )?(?:branch(?:es)?|tag|commit) '([^']*)'(?:.*?\bof (\S+))?|^Merge [0-9a-f]{7,64} into [0-9a-f]{7,64}$/
 
-/** Parses a message. GitHub's payloads have no parents, so the message has to tell a merge commit. */
 export function parseMessage(message: string): MessageMeaning {
   const [subject = ''] = message.split('\n', 1)
   const inBody = gitlabReference.exec(message)
@@ -59,12 +58,18 @@ export function parseMessage(message: string): MessageMeaning {
   return plain
 }
 
+/** GitHub's payloads have no parents. A merge title that is not typical of one host may also be the title of a squash. */
+export function isMergeCommit(message: string): boolean {
+  const meaning = parseMessage(message)
+  return meaning.kind === 'branch' || (meaning.kind === 'pull_request' && meaning.host !== null)
+}
+
 /** Lines that hosts write where others have the title of the pull request. */
 const noTitle = /^(?:See merge request |\* commit ')/
 const quotedTitle = /^Merge pull request '(.*)' \(#[0-9]+\) from /
 
 /** The title of the pull request that a commit merged, else the subject of the commit. */
-export function titleOf(message: string, meaning: MessageMeaning): string {
+export function titleOf(message: string, meaning = plain): string {
   const [subject = '', body = ''] = message.split('\n').filter((line) => line.trim() !== '')
   if (!isPullRequest(meaning)) return subject
   if (meaning.kind === 'squash' || meaning.host === null) {

@@ -10,7 +10,7 @@ import {
   sanitizeSha,
   sanitizeTitle,
 } from '../git/entries.ts'
-import { parseMessage, plain, titleOf } from '../git/messages.ts'
+import { isMergeCommit, titleOf } from '../git/messages.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
@@ -80,18 +80,12 @@ function parseCommit(given: PushPayload['commits'][number]): Commit {
   const { added, modified, removed } = isMergeCommit(given.message ?? '') ? {} : given
   return {
     sha: sanitizeSha(given.id),
-    title: sanitizeTitle(titleOf(given.message ?? '', plain)),
+    title: sanitizeTitle(titleOf(given.message ?? '')),
     author: authorOf(given),
     added: added ?? [],
     modified: modified ?? [],
     removed: removed ?? [],
   }
-}
-
-/** A merge title that is not typical of one host may also be the title of a squash. */
-function isMergeCommit(message: string): boolean {
-  const meaning = parseMessage(message)
-  return meaning.kind === 'branch' || (meaning.kind === 'pull_request' && meaning.host !== null)
 }
 
 /** The author of the commit, completed from the GitHub account. */
