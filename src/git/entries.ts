@@ -1,4 +1,5 @@
 // Decides which history entries follow from commits that change prompts.
+import type { PromptEntry } from '../history/record.ts'
 import { NewHistoryEntry } from '../history/schema.ts'
 
 export type Person = NewHistoryEntry['user']
@@ -25,20 +26,17 @@ export type PromptCommit<Prompt> = {
   merge: PullRequestEvent | null
 }
 
-/** An entry for the history of one prompt, and the commits that it stands for. */
-export type EntryOf<Prompt> = { prompt: Prompt; entry: NewHistoryEntry; covers: string[] }
-
 /** One entry per directly pushed commit, one per prompt that a pull request changes, in place of its last commit. */
-export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): EntryOf<Prompt>[] {
-  const entries = new Set<EntryOf<Prompt>>()
-  const merges = new Map<Prompt, Map<string, EntryOf<Prompt>>>()
+export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): PromptEntry<Prompt>[] {
+  const entries = new Set<PromptEntry<Prompt>>()
+  const merges = new Map<Prompt, Map<string, PromptEntry<Prompt>>>()
   for (const { prompt, commitSha, title, author, at, merge } of commits) {
     if (!merge) {
       const commit = { commit_sha: commitSha, branch_name: branch, created_at: at.toISOString(), title }
       entries.add({ prompt, entry: { action: 'deployed', user: author, ...commit }, covers: [] })
       continue
     }
-    const ofPrompt = merges.get(prompt) ?? new Map<string, EntryOf<Prompt>>()
+    const ofPrompt = merges.get(prompt) ?? new Map<string, PromptEntry<Prompt>>()
     merges.set(prompt, ofPrompt)
     const key = `${merge.commitSha} ${merge.number}`
     const entry = ofPrompt.get(key) ?? {

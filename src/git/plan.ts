@@ -1,10 +1,11 @@
 // Decides from a clone and the links of prompts what a sync has to do. Writes nothing.
+import type { PromptEntry } from '../history/record.ts'
 import { splitRepository } from '../lib/repository_links.ts'
 import { requireName } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { isFlattenedMerge, listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
 import { type Commit, readCommits, readTitles } from './commits.ts'
-import { type EntryOf, entriesOf, sanitizeBranch } from './entries.ts'
+import { entriesOf, sanitizeBranch } from './entries.ts'
 import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
 import { followFiles, trackMissing } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
@@ -31,9 +32,9 @@ export type Plan = {
   prompts: SyncedPrompt[]
   skipped: SkippedFile[]
   /** Oldest first. */
-  entries: EntryOf<SyncedPrompt>[]
+  entries: PromptEntry<SyncedPrompt>[]
   /** The path that the file of an entry's prompt has after the change; null for a file that the change removes. */
-  pathOf(entry: EntryOf<SyncedPrompt>): string | null
+  pathOf(entry: PromptEntry<SyncedPrompt>): string | null
   /** The SHAs of all commits that are reachable from the branch. */
   commits: Set<string>
   lastLandedAt: Date

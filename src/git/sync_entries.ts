@@ -1,8 +1,9 @@
 // Records the entries of a plan, in as few calls as their sizes allow.
 import type { Outcome } from '../history/reconcile.ts'
+import type { PromptEntry } from '../history/record.ts'
 import { type HistoryEntry, maxBatchEntries, maxBatchTexts, type NewHistoryEntry } from '../history/schema.ts'
 import { hashText } from '../history/texts.ts'
-import { type EntryOf, sanitizeBranch } from './entries.ts'
+import { sanitizeBranch } from './entries.ts'
 import type { Plan, PlanOptions, SkippedFile, SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
@@ -32,7 +33,7 @@ export type SyncOptions = PlanOptions & {
 /** The public id of each prompt; null for one that a dry run does not create. */
 export type PromptIds = Map<SyncedPrompt, string | null>
 
-type TextEntry = EntryOf<SyncedPrompt> & { text?: { hash: string; text: string } }
+type TextEntry = PromptEntry<SyncedPrompt> & { text?: { hash: string; text: string } }
 
 /** An entry, or one of the consecutive parts of a merge that covers many commits. */
 type Part = TextEntry & { isLast: boolean }
@@ -79,7 +80,7 @@ async function* addTexts(options: SyncOptions, ids: PromptIds, { entries, pathOf
   const reported = new Set<SyncedPrompt>()
   let index = 0
   for await (const found of readTexts(options.git, files)) {
-    const entry = entries[index] as EntryOf<SyncedPrompt>
+    const entry = entries[index] as PromptEntry<SyncedPrompt>
     const { prompt } = entry
     index += 1
     if ('text' in found) {

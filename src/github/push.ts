@@ -153,7 +153,7 @@ export async function recordAffectedPrompts(sql: Sql, ref: RepositoryRef, push: 
 export function openedEntries(promptIds: number[], pr: PullRequest, commitSha: string): PromptEntry[] {
   const { number, url, title, opened_by: by, opened_at: at } = pr
   const entry = pullRequestEntry('pr_opened', pr.head_branch, { number, url, title, commitSha, by, at })
-  return promptIds.map((prompt) => ({ prompt, entry }))
+  return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
 }
 
 /** One `pr_merged` or `pr_closed` for each prompt; none while the pull request is open. */
@@ -164,7 +164,7 @@ export function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[
     ? pullRequestEntry('pr_merged', pr.base_branch, endOf(pr))
     : pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
   // Each closing is a separate entry.
-  return promptIds.map((prompt) => ({ prompt, entry, reopenings: isMerged ? 0 : pr.reopenings }))
+  return promptIds.map((prompt) => ({ prompt, entry, covers: [], reopenings: isMerged ? 0 : pr.reopenings }))
 }
 
 /** The merge of a pull request, or its closing at the head of its branch. */

@@ -31,12 +31,12 @@ import {
 } from './store_known.ts'
 import { type Inserted, insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
 
-/** An entry for the history of the prompt with this row id. */
-export type PromptEntry = {
-  prompt: number
+/** An entry for the history of a prompt, which is named by its row id. */
+export type PromptEntry<Prompt = number> = {
+  prompt: Prompt
   entry: NewHistoryEntry
   /** The commits that a merge brought to its branch; may include its own. They get no entry. */
-  covers?: string[]
+  covers: string[]
   /** How often the pull request had been reopened: it may be closed again at the same commit. */
   reopenings?: number
 }
@@ -139,7 +139,7 @@ async function recordOne(
 
 /** Validates an entry of a source. */
 export const parseReported = (
-  { prompt, entry, covers = [], reopenings = 0 }: PromptEntry,
+  { prompt, entry, covers, reopenings = 0 }: PromptEntry,
   source: 'git' | 'github',
   clock: Clock,
 ): ReportedEntry => ({

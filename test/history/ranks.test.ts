@@ -130,6 +130,7 @@ test('new entries read neither a whole history nor those whose hashes only begin
   const batch = range(100, 1_001).map((number) => ({
     prompt: prompt.id,
     entry: { ...of(number), action: 'deployed' as const },
+    covers: [],
   }))
   const several = await countRowsRead(async (sql) => {
     expect(countChanges(await record(sql, prompt.organisationId, batch, 'git'))).toBe(100)
