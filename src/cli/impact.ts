@@ -1,6 +1,5 @@
-import type { Impact } from '../impact/schema.ts'
-import type { SideBySide } from '../impact/schema_compare.ts'
-import { compareParams, impactParams } from '../impact/schema_params.ts'
+import { type Impact, impactParams } from '../impact/schema.ts'
+import { compareParams, type SideBySide } from '../impact/schema_compare.ts'
 import { comparisonKinds, describeChange, describeSides, showDifference, verdictSigns } from '../impact/sentence.ts'
 import type { ImpactSource } from '../impact/source.ts'
 import { counted, number } from '../lib/texts.ts'

@@ -7,9 +7,9 @@ import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { addCounts, rateOf, totalOf } from './rate.ts'
 import { readImpacts } from './read.ts'
-import type { Impact, RecentSignals } from './schema.ts'
-import type { OverviewQuery } from './schema_params.ts'
-import type { PromptOrders } from './sort.ts'
+import type { Impact } from './schema.ts'
+import type { OverviewQuery, RecentSignals } from './schema_overview.ts'
+import { createSortedLists } from './sort.ts'
 import { selectNewestChanges } from './store.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
@@ -19,37 +19,39 @@ const dayMs = 86_400_000
 /** Bounds how long a transaction holds the embedded engine's one connection. */
 const promptsPerTransaction = 10
 
-type Services = { db: Db; clock: Clock; rollup: SignalRollup; orders: PromptOrders }
+type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
-/** A page of prompts, each with its live change compared with the one before it, and its signals of the last 30 days. */
-export async function readOverview(
-  { db, clock, rollup, orders }: Services,
-  organisationId: number,
-  { margin, search, archived, sort, ...request }: OverviewQuery,
-): Promise<CursorPage<PromptImpact> & { sortedAt?: Date }> {
-  const startedAt = performance.now()
-  const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
-  const filters = { search, archived }
-  const days = daysUntil(clock.now())
-  const [from, until] = [days[0], days.at(-1)] as [Date, Date]
-  const { data: listed, ...page } =
-    sort === null
-      ? await limited(() => listPrompts(db, organisationId, request, filters, 'impact'))
-      : await orders.list({ organisationId, filters, sort, from, until }, request)
-  const publicIds = listed.map(({ id }) => id)
-  const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
-  // One may have been erased since.
-  const prompts = listed.filter(({ id }) => rowIds.has(id))
-  await limited(() => rollup.catchUpEach(organisationId, [...rowIds.values()], startedAt))
-  const data: PromptImpact[] = []
-  for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
-    const some = prompts.slice(start, start + promptsPerTransaction)
-    const ids = some.map(({ id }) => rowIds.get(id) as number)
-    const read = (sql: Sql) => readSummaries(sql, organisationId, ids, days, margin)
-    const summaries = await limited(() => db.transaction(read, { tenant: organisationId }, 'repeatable read'))
-    data.push(...some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) })))
+/** Reads pages of prompts, each with its live change compared with the one before it, and its signals of the last 30 days. */
+export function createOverview({ db, clock, rollup }: Services) {
+  const listSorted = createSortedLists({ db, clock, rollup })
+  return async (
+    organisationId: number,
+    { margin, search, archived, sort, ...request }: OverviewQuery,
+  ): Promise<CursorPage<PromptImpact> & { sortedAt?: Date }> => {
+    const startedAt = performance.now()
+    const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
+    const filters = { search, archived }
+    const days = daysUntil(clock.now())
+    const [from, until] = [days[0], days.at(-1)] as [Date, Date]
+    const { data: listed, ...page } =
+      sort === null
+        ? await limited(() => listPrompts(db, organisationId, request, filters, 'impact'))
+        : await listSorted({ organisationId, filters, sort, from, until }, request)
+    const publicIds = listed.map(({ id }) => id)
+    const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
+    // One may have been erased since.
+    const prompts = listed.filter(({ id }) => rowIds.has(id))
+    await limited(() => rollup.catchUpEach(organisationId, [...rowIds.values()], startedAt))
+    const data: PromptImpact[] = []
+    for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
+      const some = prompts.slice(start, start + promptsPerTransaction)
+      const ids = some.map(({ id }) => rowIds.get(id) as number)
+      const read = (sql: Sql) => readSummaries(sql, organisationId, ids, days, margin)
+      const summaries = await limited(() => db.transaction(read, { tenant: organisationId }, 'repeatable read'))
+      data.push(...some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) })))
+    }
+    return { ...page, data }
   }
-  return { ...page, data }
 }
 
 async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], days: Date[], margin: number) {

@@ -8,8 +8,7 @@ import type { SignalRollup } from '../stats/rollup.ts'
 import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './attribute.ts'
 import { compareWindows, effectiveCounts, verdictFor } from './compare.ts'
 import { differenceOf, rateOf, totalOf } from './rate.ts'
-import type { Impact } from './schema.ts'
-import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
+import { defaultMargin, type Impact, type ImpactQuery, type Pair } from './schema.ts'
 import {
   type Change,
   selectChangeCommits,
@@ -68,14 +67,11 @@ export async function readDecidedImpacts(
     const { base, head } = effectiveCounts(daysOf(before), daysOf(after))
     // Most are undecided, and their forecast would take far more time than the interval.
     if (verdictFor(differenceOf(base, head), defaultMargin) === 'undecided') return []
-    const impact = showImpact(change, after, before, defaultMargin)
-    return isDecided(impact) ? { promptId: change.prompt_id, impact } : []
+    return { promptId: change.prompt_id, impact: showImpact(change, after, before, defaultMargin) as DecidedImpact }
   })
 }
 
 export type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
-
-const isDecided = (impact: Impact): impact is DecidedImpact => impact.verdict !== null && impact.verdict !== 'undecided'
 
 /** These changes of prompts and the ones before them, and the commits of all changes of each prompt. */
 async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {

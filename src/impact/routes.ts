@@ -11,14 +11,13 @@ import { requireId } from '../lib/params.ts'
 import { type OwnedPrompt, type PromptFinder, showPrompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { readOverview } from './overview.ts'
+import { createOverview } from './overview.ts'
 import { readImpact, readSnapshot } from './read.ts'
 import { readCompare } from './read_compare.ts'
 import { readChangeDays } from './read_days.ts'
-import { ImpactPage, maxSortedPrompts, PromptImpactList } from './schema.ts'
-import { ChangeDaysAnswer, SideBySideAnswer } from './schema_compare.ts'
-import { compareParams, daysParams, type ImpactQuery, impactParams, overviewParams } from './schema_params.ts'
-import { createPromptOrders } from './sort.ts'
+import { ImpactPage, type ImpactQuery, impactParams } from './schema.ts'
+import { ChangeDaysAnswer, compareParams, daysParams, SideBySideAnswer } from './schema_compare.ts'
+import { maxSortedPrompts, overviewParams, PromptImpactList } from './schema_overview.ts'
 
 type Services = {
   db: Db
@@ -71,7 +70,7 @@ const operations = describeOperations('Impact', {
 
 export function impactRoutes(services: Services, { authenticated }: RouteWrapper) {
   const { db, rollup, findPrompt, baseUrl } = services
-  const orders = createPromptOrders(services)
+  const readOverview = createOverview(services)
   const read = <T>(prompt: OwnedPrompt, work: (sql: Sql) => Promise<T>) => readSnapshot(db, rollup, prompt, work)
   return new Elysia({ name: 'impact' })
     .get(
@@ -116,7 +115,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
       '/api/v1/impact',
       authenticated('signals:read', async (context, _: object, { organisationId }) => {
         const query = overviewParams.parse(context.searchParams)
-        const { sortedAt, ...page } = await readOverview({ ...services, orders }, organisationId, query)
+        const { sortedAt, ...page } = await readOverview(organisationId, query)
         return replyPage(context, page, sortedAt && { sorted_at: sortedAt })
       }),
       { detail: operations.listImpact },

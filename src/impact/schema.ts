@@ -1,9 +1,54 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
-import { cursorPageOf } from '../lib/cursor_page.ts'
-import { numberedPageOf } from '../lib/numbered_page.ts'
+import { type Action, exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
+import { entryFilterParams, writeEntryFilters } from '../history/schema_params.ts'
+import { numberedPageOf, numberedPageParams } from '../lib/numbered_page.ts'
+import { defineParams, idParam, limitParam, pageParam, param, type QueryOf } from '../lib/params.ts'
 import { nullable } from '../lib/typebox.ts'
 import { examplePrompt, Prompt } from '../prompts/schema.ts'
+
+export const defaultMargin = 0.05
+
+export const marginParam = param(
+  Type.Unsafe<number>({
+    type: 'number',
+    minimum: 0,
+    maximum: 1,
+    exclusiveMaximum: true,
+    description: 'The smallest difference that matters. A difference that certainly lies within it counts as the same.',
+  }),
+  // At most six digits after the point, like the rates that it is compared with.
+  (text) => (/^(0|0?\.\d{1,6})$/.test(text) ? Number(text) : undefined),
+  'a number from 0 to less than 1, such as 0.05',
+  defaultMargin,
+)
+
+const entryParam = (which: string) =>
+  idParam(`Id of the history entry of the ${which} change.`, 'the id of a history entry')
+
+/** The actions of entries that can be changes. */
+const liveActions: Action[] = ['deployed', 'pr_merged']
+
+export const impactParams = defineParams(
+  {
+    ...numberedPageParams,
+    ...entryFilterParams(liveActions),
+    margin: marginParam,
+    base: entryParam('earlier'),
+    head: entryParam('later'),
+  },
+  ({ base, head, ...query }, reject, given) => {
+    if (head !== null && !given.has('base')) reject('base', 'must be given with head')
+    if (base !== null && !given.has('head')) reject('head', 'must be given with base')
+    if (base !== null && base === head) reject('head', 'must be another change than base')
+    if (base === null || head === null) return { ...query, pair: null }
+    for (const name of Object.keys(writeEntryFilters(query))) reject(name, 'must not be given with base and head')
+    return { ...query, page: pageParam.fallback, limit: limitParam.fallback, pair: { base, head } }
+  },
+)
+
+export type ImpactQuery = QueryOf<typeof impactParams>
+
+export type Pair = NonNullable<ImpactQuery['pair']>
 
 export const estimate = Type.Object({
   value: Type.Number(),
@@ -28,51 +73,53 @@ export const verdict = Type.Union([...verdictNames.map((name) => Type.Literal(na
     'undecided: none of these; null for the first change',
 })
 
-const impact = {
-  change: HistoryEntry,
-  window: Type.Object(
-    { from: time, until: nullable(time, 'Null while it is live') },
-    { title: 'LiveWindow', description: 'When the change was live' },
-  ),
-  signals: Type.Object(
-    {
-      positive: count,
-      negative: count,
-      total: count,
-      by_commit: { ...count, description: 'Signals that name its commit in metadata.commit_sha' },
-      by_time: { ...count, description: 'Signals that name no change, recorded while it was live' },
-    },
-    { title: 'ChangeSignals', description: 'The signals that belong to the change' },
-  ),
-  rate,
-  difference: nullable(
-    estimate,
-    'Its rate minus that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
-      'null for the first change, and while either change has no signals',
-  ),
-  verdict,
-  signals_needed: nullable(
-    count,
-    'About how many more signals of the change would decide it at the current rates; null when it is decided, or when no ' +
-      'number would be enough',
-  ),
-  effective: nullable(
-    Type.Object({
-      signals: { ...count, description: 'Its signals divided by the design effect' },
-      design_effect: Type.Number({
-        minimum: 1,
-        description: 'How many signals count as one, because signals of a day and of days in a row are not independent',
+export const Impact = Type.Object(
+  {
+    change: HistoryEntry,
+    window: Type.Object(
+      { from: time, until: nullable(time, 'Null while it is live') },
+      { title: 'LiveWindow', description: 'When the change was live' },
+    ),
+    signals: Type.Object(
+      {
+        positive: count,
+        negative: count,
+        total: count,
+        by_commit: { ...count, description: 'Signals that name its commit in metadata.commit_sha' },
+        by_time: { ...count, description: 'Signals that name no change, recorded while it was live' },
+      },
+      { title: 'ChangeSignals', description: 'The signals that belong to the change' },
+    ),
+    rate,
+    difference: nullable(
+      estimate,
+      'Its rate minus that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
+        'null for the first change, and while either change has no signals',
+    ),
+    verdict,
+    signals_needed: nullable(
+      count,
+      'About how many more signals of the change would decide it at the current rates; null when it is decided, or when no ' +
+        'number would be enough',
+    ),
+    effective: nullable(
+      Type.Object({
+        signals: { ...count, description: 'Its signals divided by the design effect' },
+        design_effect: Type.Number({
+          minimum: 1,
+          description:
+            'How many signals count as one, because signals of a day and of days in a row are not independent',
+        }),
       }),
-    }),
-    'What the interval counts; null without a difference',
-  ),
-}
-
-export const Impact = Type.Object(impact, { title: 'Impact' })
+      'What the interval counts; null without a difference',
+    ),
+  },
+  { title: 'Impact' },
+)
 
 export type Impact = Static<typeof Impact>
 
-const exampleImpact = {
+export const exampleImpact = {
   change: { id: 42, ...exampleTitledEntry },
   window: { from: '2026-11-14T23:35:00.000Z', until: null },
   signals: { positive: 350, negative: 150, total: 500, by_commit: 320, by_time: 180 },
@@ -87,50 +134,3 @@ export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], 
   properties: { prompt: Prompt },
   example: { prompt: examplePrompt },
 })
-
-const day = Type.Object({ date, positive: count, negative: count }, { title: 'SignalDay' })
-
-const RecentSignals = Type.Object(
-  {
-    positive: count,
-    negative: count,
-    total: count,
-    rate,
-    days: Type.Array(day, { description: 'The last 30 days, oldest first' }),
-  },
-  { title: 'RecentSignals', description: 'The signals of the last 30 days, of all changes' },
-)
-
-export type RecentSignals = Static<typeof RecentSignals>
-
-const PromptImpact = Type.Object(
-  {
-    prompt: Prompt,
-    latest: nullable(Type.Object(impact), 'The live change, compared with the one before it; null without changes'),
-    recent: RecentSignals,
-  },
-  { title: 'PromptImpact' },
-)
-
-export const PromptImpactList = cursorPageOf(
-  PromptImpact,
-  {
-    prompt: examplePrompt,
-    latest: exampleImpact,
-    recent: {
-      positive: 750,
-      negative: 250,
-      total: 1000,
-      rate: { value: 0.75, low: 0.72224, high: 0.775847 },
-      days: [{ date: '2026-11-15', positive: 37, negative: 12 }],
-    },
-  },
-  {
-    sorted_at: Type.Optional(
-      Type.String({ format: 'date-time', description: 'With sort: when the order was read, at most some seconds ago' }),
-    ),
-  },
-)
-
-/** Bounds the memory and the time of a sort. */
-export const maxSortedPrompts = 50_000

@@ -1,7 +1,39 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
+import { defineParams, param, type QueryOf, timeParam } from '../lib/params.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
-import { count, date, estimate, verdict, verdictNames } from './schema.ts'
+import { count, date, estimate, marginParam, verdict, verdictNames } from './schema.ts'
+
+/** As many characters of a hash as git shows at least. */
+export const shortestHash = 7
+
+const commitParam = (which: string) =>
+  param(
+    Type.String({
+      minLength: shortestHash,
+      maxLength: 100,
+      description: `Commit of the ${which}: a hash, or a beginning of it that no other commit of the prompt has.`,
+    }),
+    (text) => (/^[\x21-\x7e]{7,100}$/.test(text) ? text.toLowerCase() : undefined),
+    'the hash of a commit, or at least its first 7 characters',
+  )
+
+export const compareParams = defineParams(
+  {
+    base: commitParam('version that is compared with'),
+    head: commitParam('version that is compared'),
+    since: timeParam('Only signals from this ISO 8601 time on.'),
+    until: timeParam('Only signals before this ISO 8601 time.'),
+    margin: marginParam,
+  },
+  (query, reject, given) => {
+    for (const name of ['base', 'head']) if (!given.has(name)) reject(name, 'must be given')
+    if (query.since && query.until && query.since >= query.until) reject('since', 'must be before until')
+    return { ...query, base: query.base ?? '', head: query.head ?? '' }
+  },
+)
+
+export type CompareQuery = QueryOf<typeof compareParams>
 
 const dayCounts = Type.Object({ positive: count, negative: count })
 
@@ -78,6 +110,8 @@ export const SideBySideAnswer = envelopeOf(SideBySide, 'SideBySideAnswer', {
   share: 0.5,
   days: [{ date: '2026-11-15', base: { positive: 700, negative: 300 }, head: { positive: 800, negative: 200 } }],
 })
+
+export const daysParams = defineParams({ margin: marginParam })
 
 const day = Type.Object(
   {

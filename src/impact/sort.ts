@@ -9,8 +9,7 @@ import type { PromptFilters, PromptRow } from '../prompts/schema.ts'
 import { selectDayCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf, totalOf } from './rate.ts'
-import { maxSortedPrompts } from './schema.ts'
-import type { Sort } from './schema_params.ts'
+import { maxSortedPrompts, type Sort } from './schema_overview.ts'
 import { selectNewestChanges } from './store.ts'
 
 /** The signals from one midnight, UTC, to another count. */
@@ -24,8 +23,6 @@ type Valued = { id: number; value: Value }
 type Order = { prompts: Valued[]; at: Date; startedAt: number }
 
 type Services = { db: Db; clock: Clock; rollup: SignalRollup }
-
-export type PromptOrders = ReturnType<typeof createPromptOrders>
 
 /** Bounds how long a statement holds the embedded engine's one connection. */
 const promptsPerStatement = 500
@@ -45,7 +42,7 @@ const compareValues = (a: Value, b: Value): number =>
 const compare = (a: Valued, b: Valued): number => compareValues(a.value, b.value) || b.id - a.id
 
 /** Sorts the prompts of organisations. Concurrent callers share one computation, so that it costs the same for many. */
-export function createPromptOrders({ db, clock, rollup }: Services) {
+export function createSortedLists({ db, clock, rollup }: Services) {
   const inFlight = new Map<string, Promise<Order>>()
   const kept = new BoundedCache<string, Order>(maxKeptPrompts, ({ prompts }) => prompts.length)
 
@@ -79,26 +76,25 @@ export function createPromptOrders({ db, clock, rollup }: Services) {
     return order
   }
 
-  return {
-    /** A page of an organisation's prompts, sorted. */
-    async list(list: SortedList, { limit, cursor }: PageRequest): Promise<CursorPage<PromptRow> & { sortedAt: Date }> {
-      const name = JSON.stringify(['sorted impact', list.organisationId, list.filters, list.sort])
-      const position = decodeCursor(name, cursor)
-      const { prompts, at } = await findOrder(list)
-      // The cursor holds the value, so a value that changes between two pages moves only its own prompt.
-      const last = position && { id: position.id, value: position.value ?? '' }
-      const start = last ? prompts.findIndex((prompt) => compare(prompt, last) > 0) : 0
-      const shown = start < 0 ? [] : prompts.slice(start, start + limit)
-      const end = shown.at(-1)
-      const hasMore = start + limit < prompts.length
-      const nextCursor = end && hasMore ? encodeCursor(name, { id: end.id, at: null, value: String(end.value) }) : null
-      const data = await listPromptsOf(
-        db.sql,
-        list.organisationId,
-        shown.map(({ id }) => id),
-      )
-      return { data, limit, nextCursor, sortedAt: at }
-    },
+  /** A page of an organisation's prompts, sorted. */
+  return async (list: SortedList, request: PageRequest): Promise<CursorPage<PromptRow> & { sortedAt: Date }> => {
+    const { limit, cursor } = request
+    const name = JSON.stringify(['sorted impact', list.organisationId, list.filters, list.sort])
+    const position = decodeCursor(name, cursor)
+    const { prompts, at } = await findOrder(list)
+    // The cursor holds the value, so a value that changes between two pages moves only its own prompt.
+    const last = position && { id: position.id, value: position.value ?? '' }
+    const start = last ? prompts.findIndex((prompt) => compare(prompt, last) > 0) : 0
+    const shown = start < 0 ? [] : prompts.slice(start, start + limit)
+    const end = shown.at(-1)
+    const hasMore = start + limit < prompts.length
+    const nextCursor = end && hasMore ? encodeCursor(name, { id: end.id, at: null, value: String(end.value) }) : null
+    const data = await listPromptsOf(
+      db.sql,
+      list.organisationId,
+      shown.map(({ id }) => id),
+    )
+    return { data, limit, nextCursor, sortedAt: at }
   }
 }
 

@@ -4,13 +4,12 @@ import { dataOf, type Rest } from '../lib/rest.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt, showPrompt } from '../prompts/find.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
-import { readOverview } from './overview.ts'
+import { createOverview } from './overview.ts'
 import { readImpact, readSnapshot } from './read.ts'
 import { readCompare } from './read_compare.ts'
-import type { Impact } from './schema.ts'
-import type { SideBySide } from './schema_compare.ts'
-import { compareParams, impactParams, overviewParams } from './schema_params.ts'
-import { createPromptOrders } from './sort.ts'
+import { type Impact, impactParams } from './schema.ts'
+import { compareParams, type SideBySide } from './schema_compare.ts'
+import { overviewParams } from './schema_overview.ts'
 
 export type PromptName = { id: string; name: string }
 
@@ -61,9 +60,7 @@ export function openDatabaseSource(db: Db, clock: Clock, org: string | null): Im
     },
     async listPrompts(query) {
       const { id: organisationId } = await requireOrganisation(db, org ?? '')
-      const services = { db, clock, rollup }
-      const orders = createPromptOrders(services)
-      return readOverview({ ...services, orders }, organisationId, overviewParams.parse(query))
+      return createOverview({ db, clock, rollup })(organisationId, overviewParams.parse(query))
     },
   }
 }

@@ -2,7 +2,7 @@ import type { Sql } from '../db/client.ts'
 import type { EntryRow } from '../history/schema.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { ChangeWindow, SignalCount, SplitBounds } from './attribute.ts'
-import type { ImpactQuery } from './schema_params.ts'
+import type { ImpactQuery } from './schema.ts'
 
 /** A history entry that went live, and its window. */
 export type Change = EntryRow & ChangeWindow & { prompt_id: number }

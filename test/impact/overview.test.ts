@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { maxSortedPrompts } from '../../src/impact/schema.ts'
+import { maxSortedPrompts } from '../../src/impact/schema_overview.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
 import { inFullRun } from '../full.ts'

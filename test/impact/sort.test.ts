@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
-import { createPromptOrders } from '../../src/impact/sort.ts'
+import { createSortedLists } from '../../src/impact/sort.ts'
 import { sortInSlices } from '../../src/lib/sliced_sort.ts'
 import type { SignalRollup } from '../../src/stats/rollup.ts'
 
@@ -17,13 +17,13 @@ function createOrders(count: number) {
       name: `n${first - index}`,
     }))
   }) as unknown as Sql
-  const orders = createPromptOrders({
+  const listSorted = createSortedLists({
     db: { sql, heavyRead: (_, read) => read() } as Db,
     clock: { now: () => new Date() },
     rollup: {} as SignalRollup,
   })
   const list = (organisationId = 1) =>
-    orders.list(
+    listSorted(
       {
         organisationId,
         filters: { search: null, archived: 'all' },

@@ -2,9 +2,8 @@ import { expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
 import { hashText } from '../../src/history/texts.ts'
-import { readOverview } from '../../src/impact/overview.ts'
-import { overviewParams } from '../../src/impact/schema_params.ts'
-import { createPromptOrders } from '../../src/impact/sort.ts'
+import { createOverview } from '../../src/impact/overview.ts'
+import { overviewParams } from '../../src/impact/schema_overview.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { erasePrompt } from '../../src/prompts/erase.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
@@ -188,8 +187,7 @@ test('a prompt that is erased while it is summarised is left out', async () => {
     isErased = true
     return result
   }
-  const services = { db: { ...db, heavyRead }, clock, rollup }
-  const query = overviewParams.parse(new URLSearchParams())
-  const { data } = await readOverview({ ...services, orders: createPromptOrders(services) }, organisationId, query)
+  const readOverview = createOverview({ db: { ...db, heavyRead }, clock, rollup })
+  const { data } = await readOverview(organisationId, overviewParams.parse(new URLSearchParams()))
   expect(data.map(({ prompt: { id } }) => id)).toEqual([kept.id])
 })
