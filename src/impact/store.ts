@@ -133,42 +133,49 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
     )
     cross join lateral (
       with given as materialized (
-        select
-          p.bounds, p.days as split_days, p.quarters as split_quarters,
-          (select coalesce(max(last_rolled_up_id), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = p.id) as watermark
+        select (
+          select coalesce(max(last_rolled_up_id), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = p.id
+        ) as watermark
       ), known as materialized (
         select unnest(p.commits) as commit
-      ), named_days as materialized (
-        select c.commit_sha as text, c.start, c.positive, c.negative
-        from known k
-        join signal_commit_counts c
-          on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440 and c.commit_sha between left(k.commit, 7) and k.commit
-          and starts_with(k.commit, c.commit_sha)
-        union
-        select c.commit_sha, c.start, c.positive, c.negative
-        from unnest(p.short) short (commit)
-        cross join lateral (
-          select distinct l.commit_sha
-          from signal_commit_counts l
-          where l.organisation_id = ${organisationId} and l.prompt_id = p.id and l.minutes = 1440
-            and l.commit_sha > short.commit and l.commit_sha < short.commit || 'g'
-          order by l.commit_sha
-          limit ${maxLongerHashes}
-        ) longer
-        join signal_commit_counts c
-          on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440 and c.commit_sha = longer.commit_sha
+      ), days as materialized (
+        select null as text, c.start, c.positive, c.negative
+        from signal_counts c
+        where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
+          and c.start >= floor_minutes(p.bounds[1], 1440)
+        union all
+        (
+          select c.commit_sha, c.start, c.positive, c.negative
+          from known k
+          join signal_commit_counts c
+            on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440 and c.commit_sha between left(k.commit, 7) and k.commit
+            and starts_with(k.commit, c.commit_sha)
+          union
+          select c.commit_sha, c.start, c.positive, c.negative
+          from unnest(p.short) short (commit)
+          cross join lateral (
+            select distinct l.commit_sha
+            from signal_commit_counts l
+            where l.organisation_id = ${organisationId} and l.prompt_id = p.id and l.minutes = 1440
+              and l.commit_sha > short.commit and l.commit_sha < short.commit || 'g'
+            order by l.commit_sha
+            limit ${maxLongerHashes}
+          ) longer
+          join signal_commit_counts c
+            on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440 and c.commit_sha = longer.commit_sha
+        )
       ), rest as materialized (
         -- Normalises the commit once per group, because for each signal it would take longer than finding the signal.
         select commit_of_signal(jsonb_build_object('commit_sha', s.commit)) as text, s.number, s.day, s.positive, s.negative
         from (
           select
-            s.metadata -> 'commit_sha' as commit, width_bucket(s.created_at, g.bounds) as number,
+            s.metadata -> 'commit_sha' as commit, width_bucket(s.created_at, p.bounds) as number,
             floor_minutes(s.created_at, 1440) as day, count(*) filter (where s.value = 'positive') as positive,
             count(*) filter (where s.value = 'negative') as negative
           from given g
           cross join lateral (
             select edge.*
-            from unnest(g.split_quarters) quarter (start)
+            from unnest(p.quarters) quarter (start)
             cross join lateral (
               select s.metadata, s.created_at, s.value
               from signals s
@@ -185,42 +192,32 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
           group by 1, 2, 3
         ) s
       ), counts as (
-        select null as text, width_bucket(d.start, g.bounds) as number, d.start as day, d.positive, d.negative
-        from given g
-        join signal_counts d
-          on d.organisation_id = ${organisationId} and d.prompt_id = p.id and d.minutes = 1440 and d.start >= g.bounds[1] and d.start <> all(g.split_days)
+        select d.text, width_bucket(d.start, p.bounds) as number, d.start as day, d.positive, d.negative
+        from days d
+        where d.start <> all(p.days)
         union all
-        select null, q.number, one.day, q.positive, q.negative
-        from given g
-        cross join lateral unnest(g.split_days) one (day)
+        select d.text, width_bucket(q.start, p.bounds), d.start, q.positive, q.negative
+        from days d
         cross join lateral (
-          select width_bucket(q.start, g.bounds) as number, sum(q.positive) as positive, sum(q.negative) as negative
+          select q.start, q.positive, q.negative
           from signal_counts q
-          where q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15 and q.start >= one.day
-            and q.start < one.day + interval '24 hours' and q.start <> all(g.split_quarters)
-          group by 1
-        ) q
-        union all
-        select null, r.number, r.day, r.positive, r.negative from rest r
-        union all
-        select d.text, width_bucket(d.start, g.bounds), d.start, d.positive, d.negative
-        from given g
-        join named_days d on d.start <> all(g.split_days)
-        union all
-        select d.text, q.number, d.start, q.positive, q.negative
-        from given g
-        join named_days d on d.start = any(g.split_days)
-        cross join lateral (
-          select width_bucket(q.start, g.bounds) as number, sum(q.positive) as positive, sum(q.negative) as negative
+          where d.text is null and q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15
+            and q.start >= d.start and q.start < d.start + interval '24 hours'
+          union all
+          select q.start, q.positive, q.negative
           from signal_commit_counts q
           where q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15 and q.commit_sha = d.text
-            and q.start >= d.start and q.start < d.start + interval '24 hours' and q.start <> all(g.split_quarters)
-          group by 1
+            and q.start >= d.start and q.start < d.start + interval '24 hours'
         ) q
+        where d.start = any(p.days) and q.start <> all(p.quarters)
         union all
-        select r.text, r.number, r.day, r.positive, r.negative
+        select named.text, r.number, r.day, r.positive, r.negative
         from rest r
-        where left(r.text, 7) in (select left(commit, 7) from known)
+        cross join lateral (
+          select null as text
+          union all
+          select r.text where left(r.text, 7) in (select left(commit, 7) from known)
+        ) named
       )
       select
         text, number, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as day, sum(positive)::bigint as positive,
