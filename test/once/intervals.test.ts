@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { nextStart, startBefore, startsBetween } from '../../src/stats/intervals.ts'
+import { nextStart, startsBetween } from '../../src/stats/intervals.ts'
 import { type Interval, parseZone } from '../../src/stats/schema.ts'
 
 const starts = (interval: Interval, zone: string, since: string, until: string) =>
@@ -84,23 +84,6 @@ test('every span is covered once, in every zone and over every change of clocks'
       const next = nextStart(interval, zone, until)
       expect(next > until).toBe(true)
       expect(found.at(-1)).toEqual(startsBetween(interval, zone, until, next, 1)[0] as Date)
-    }
-  }
-})
-
-test('without a beginning there are as many intervals as asked for', () => {
-  const until = new Date('2026-11-16T00:00:00Z')
-  for (const [interval, number] of [
-    ['hour', 24],
-    ['day', 30],
-    ['week', 12],
-    ['month', 12],
-  ] as const) {
-    for (const zone of ['UTC', 'Europe/London', 'Asia/Kathmandu']) {
-      const end = nextStart(interval, zone, until)
-      const since = startBefore(interval, zone, end, number)
-      expect(startsBetween(interval, zone, since, end, 1_001)).toHaveLength(number)
-      expect(startsBetween(interval, zone, since, end, 1_001)[0]).toEqual(since)
     }
   }
 })

@@ -68,6 +68,11 @@ test.each([
   ['?interval=hour', 24, '2026-11-13T13:00:00.000Z', '2026-11-14T13:00:00.000Z'],
   ['?interval=week', 12, '2026-08-24T00:00:00.000Z', '2026-11-16T00:00:00.000Z'],
   ['?interval=month', 12, '2025-12-01T00:00:00.000Z', '2026-12-01T00:00:00.000Z'],
+  // Clocks are set back within these days, weeks and months.
+  ['?tz=Europe/London', 30, '2026-10-15T23:00:00.000Z', '2026-11-15T00:00:00.000Z'],
+  ['?tz=Europe/London&interval=week', 12, '2026-08-23T23:00:00.000Z', '2026-11-16T00:00:00.000Z'],
+  ['?tz=Europe/London&interval=month', 12, '2025-12-01T00:00:00.000Z', '2026-12-01T00:00:00.000Z'],
+  ['?tz=Asia/Kathmandu&interval=hour', 24, '2026-11-13T13:15:00.000Z', '2026-11-14T13:15:00.000Z'],
   ['?tz=Asia/Kathmandu', 30, '2026-10-15T18:15:00.000Z', '2026-11-14T18:15:00.000Z'],
 ])('%p counts up to the end of the current interval', async (query, points, since, until) => {
   await record('2026-11-14T12:30:00.000Z', 'positive')

@@ -5,16 +5,12 @@ import { startDeliveries } from '../../src/webhooks/deliver.ts'
 import type { Receiver } from '../../src/webhooks/send.ts'
 import type { TestService } from '../service.ts'
 import { insertTenant } from '../tenant.ts'
-import { emit } from './emit.ts'
+import { emit, insertEndpoints } from './emit.ts'
 
 /** An organisation with this many endpoints. */
 export async function addEndpoints(db: Db, number: number, url: string): Promise<string> {
   const { org } = await insertTenant(db, systemClock)
-  await db.sql`
-    insert into webhook_endpoints (public_id, organisation_id, kind, url, secret, created_at)
-    select 'whe_' || o.id || 'x' || n, o.id, 'webhook', ${url}, 'whsec_x', now()
-    from organisations o, generate_series(1, ${number}::integer) n
-    where o.public_id = ${org}`
+  await insertEndpoints(db, org, { number, url })
   return org
 }
 

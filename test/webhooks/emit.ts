@@ -1,6 +1,19 @@
+import type { Db } from '../../src/db/client.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'
 import type { TestService } from '../service.ts'
+
+type Chosen = { number?: number; url?: string; events?: string[] | null; prompts?: string[] | null }
+
+/** Creates endpoints of an organisation, of which it may have more than the interface allows. */
+export async function insertEndpoints(db: Db, org: string, chosen: Chosen = {}): Promise<void> {
+  const { number = 1, url = 'https://example.com', events = null, prompts = null } = chosen
+  await db.sql`
+    insert into webhook_endpoints (public_id, organisation_id, kind, url, events, prompts, secret, created_at)
+    select 'whe_' || gen_random_uuid(), o.id, 'webhook', ${url}, ${events}::text[], ${prompts}::text[], 'whsec_x', now()
+    from organisations o, generate_series(1, ${number}::integer)
+    where o.public_id = ${org}`
+}
 
 let events = 0
 

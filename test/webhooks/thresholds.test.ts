@@ -3,14 +3,9 @@ import { setPlan } from '../../src/orgs/manage.ts'
 import { tellThresholds } from '../../src/webhooks/thresholds.ts'
 import { rejectionOf } from '../program.ts'
 import { useService } from '../use.ts'
+import { insertEndpoints } from './emit.ts'
 
 const service = useService()
-
-const addEndpoint = (org: string) => service.services.db.sql`
-  insert into webhook_endpoints (public_id, organisation_id, kind, url, secret, created_at)
-  select 'whe_' || o.id, o.id, 'webhook', 'https://example.com', 'whsec_x', now()
-  from organisations o
-  where o.public_id = ${org}`
 
 test('an organisation that cannot be told does not keep the others from it', async () => {
   const { db } = service.services
@@ -18,7 +13,7 @@ test('an organisation that cannot be told does not keep the others from it', asy
   const clock = { now: () => new Date('2031-05-15T12:00:00Z') }
   for (let number = 0; number < 3; number += 1) {
     const { org } = await service.createTenant(1)
-    await addEndpoint(org)
+    await insertEndpoints(db, org)
     await db.sql`
       insert into signal_usage (organisation_id, month, used)
       select o.id, '2031-05-01', 1 from organisations o where o.public_id = ${org}`
@@ -42,7 +37,7 @@ test('an organisation is told of each threshold once a month, on any number of r
   const { db } = service.services
   service.clock.set('2026-11-15T12:00:00Z')
   const { org, prompt, key } = await service.createTenant(10)
-  await addEndpoint(org)
+  await insertEndpoints(db, org)
   const told: unknown[] = []
   const look = async () => {
     await Promise.all([tellThresholds(db, service.clock), tellThresholds(db, service.clock)])

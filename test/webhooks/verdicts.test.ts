@@ -10,6 +10,7 @@ import { addSignals, deployed, merged, type Sent } from '../impact/history.ts'
 import { createTestClock, type TestService } from '../service.ts'
 import { insertTenant } from '../tenant.ts'
 import { useOpenDatabase } from '../use.ts'
+import { insertEndpoints } from './emit.ts'
 
 const db = useOpenDatabase()
 const clock = createTestClock()
@@ -63,14 +64,6 @@ function intercept(before: (text: string, values: unknown[]) => void): Db {
   return { ...db, sql: on(db.sql), transaction: (work, ...rest) => db.transaction((sql) => work(on(sql)), ...rest) }
 }
 
-const addEndpoint = (org: string, { events = null as string[] | null, prompts = null as string[] | null } = {}) =>
-  db.sql`
-    insert into webhook_endpoints (public_id, organisation_id, kind, url, events, prompts, secret, created_at)
-    select 'whe_' || gen_random_uuid(), o.id, 'webhook', 'https://example.com', ${events}::text[], ${prompts}::text[],
-      'whsec_x', now()
-    from organisations o
-    where o.public_id = ${org}`
-
 const createOrg = async () => (await insertTenant(db, clock)).org
 
 /** The prompt and verdict of each event of these organisations, oldest first. */
@@ -86,7 +79,7 @@ async function readTold(...orgs: string[]): Promise<string[]> {
 
 test('a decided verdict is told once, a flip is told, and one that becomes undecided is not', async () => {
   const org = await createOrg()
-  await addEndpoint(org)
+  await insertEndpoints(db, org)
   const prompt = await addPrompt(org)
   await send(prompt, before, 40, 60)
   await send(prompt, after, 5, 5)
@@ -117,7 +110,7 @@ test('a decided verdict is told once, a flip is told, and one that becomes undec
 
 test('a commit can have any name', async () => {
   const org = await createOrg()
-  await addEndpoint(org)
+  await insertEndpoints(db, org)
   const name = await addPrompt(org)
   const commit = '123456😀 of November'
   await recordEntry(db, clock, await requirePrompt(db.sql, name), deployed(commit, '2026-11-14T09:30:00Z'))
@@ -132,8 +125,8 @@ test('only prompts with new signals are looked at, and only those that an endpoi
   const [wanted, unwanted] = [await addPrompt(org, 'wanted'), await addPrompt(org, 'unwanted')]
   const archived = await addPrompt(org, 'archived')
   await db.sql`update prompts set archived = true where public_id = ${archived}`
-  await addEndpoint(org, { prompts: [wanted, archived] })
-  await addEndpoint(other, { events: ['change.live', 'usage.threshold'] })
+  await insertEndpoints(db, org, { prompts: [wanted, archived] })
+  await insertEndpoints(db, other, { events: ['change.live', 'usage.threshold'] })
   const prompts = [wanted, unwanted, archived, await addPrompt(other), await addPrompt(unwatched)]
   for (const prompt of prompts) await decide(prompt)
   await look()
@@ -154,7 +147,7 @@ test('an endpoint is not told of verdicts that were known before it was created'
     await send(prompt, before, 400, 600)
     await send(prompt, after, 900, 100)
   }
-  await addEndpoint(org)
+  await insertEndpoints(db, org)
   const fresh = await addPrompt(org, 'fresh', '2026-10-01T09:00:00Z')
   await decide(fresh)
   // What comes between the endpoint and the first look does not make the old verdict news.
@@ -170,7 +163,7 @@ test('an endpoint is not told of verdicts that were known before it was created'
 test('organisations take turns, and a prompt that cannot be read stops no other', async () => {
   const [large, small] = [await createOrg(), await createOrg()]
   const prompts: string[] = []
-  for (const org of [large, small]) await addEndpoint(org)
+  for (const org of [large, small]) await insertEndpoints(db, org)
   for (let number = 0; number < 25; number += 1) prompts.push(await addPrompt(large, `p${number}`))
   prompts.push(await addPrompt(small, 'only'))
   for (const prompt of prompts) await decide(prompt)
@@ -196,7 +189,7 @@ test.each([
   'a look takes 20 prompts in few steps, and counts signals where changes can be compared (embedded: %p)',
   async (isEmbedded, steps) => {
     const org = await createOrg()
-    await addEndpoint(org)
+    await insertEndpoints(db, org)
     const prompts = await Promise.all(Array.from({ length: 20 }, (_, number) => addPrompt(org, `p${number}`)))
     for (const prompt of prompts) await send(prompt, after, 1, 1)
     await db.sql`
@@ -218,7 +211,7 @@ test.each([
 
 test('one replica looks at a time, until its lease ends', async () => {
   const org = await createOrg()
-  await addEndpoint(org)
+  await insertEndpoints(db, org)
   await look()
   const prompt = await addPrompt(org)
   await decide(prompt)
@@ -233,7 +226,7 @@ test('one replica looks at a time, until its lease ends', async () => {
 test('an endpoint that wants more prompts than before is told of them without further signals', async () => {
   const org = await createOrg()
   const [wanted, other] = [await addPrompt(org), await addPrompt(org, 'other')]
-  await addEndpoint(org, { prompts: [other] })
+  await insertEndpoints(db, org, { prompts: [other] })
   await decide(wanted)
   await db.sql`delete from verdict_lease`
   const replica = watch()
@@ -264,7 +257,7 @@ test.each([
   'after %s at %s the next look tells the verdict; without new signals it is one statement',
   async (name, at) => {
     const org = await createOrg()
-    await addEndpoint(org)
+    await insertEndpoints(db, org)
     const prompt = await addPrompt(org)
     await decide(prompt)
     await look()
