@@ -18,7 +18,7 @@ export async function createTenants(db: Db, shape: Shape): Promise<Request[]> {
   for (let index = 0; index < shape.organisations; index += 1) {
     const given = { name: `Org ${index}`, plan: 'free', monthlyLimit: shape.monthlyLimit }
     const { id: org } = await createOrganisation(db, systemClock, given)
-    const { key } = await createKey(db, systemClock, { org, name: 'load', expiresAt: null })
+    const { key } = await createKey(db, systemClock, { org, name: 'load', expires_at: null })
     organisations.push({ org, key })
   }
   // Prompt by prompt, so that consecutive requests are of different organisations.

@@ -98,7 +98,7 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} }: Serv
     testRedis,
     createTenant: (monthlyLimit) => insertTenant(db, clock, monthlyLimit),
     createKey: ({ org }, scopes, more) =>
-      createKey(db, clock, { org, name: 'test', expiresAt: null, ...(scopes && { scopes }), ...more }),
+      createKey(db, clock, { org, name: 'test', ...(scopes && { scopes }), ...more }),
     async addHistory(prompt, entries) {
       const found = await requirePrompt(db.sql, prompt)
       for (const one of entries) await recordEntry(db, clock, found, one)

@@ -15,7 +15,7 @@ export const openDb = (settings: Record<string, string | undefined>, more: Parti
 
 export async function insertTenant(db: Db, clock: Clock, monthlyLimit: number | null = null): Promise<Tenant> {
   const { id: org } = await createOrganisation(db, clock, { name: 'Test', plan: 'free', monthlyLimit })
-  const { id: keyId, key } = await createKey(db, clock, { org, name: 'test', expiresAt: null })
+  const { id: keyId, key } = await createKey(db, clock, { org, name: 'test' })
   const { id: prompt } = await createPrompt(db, clock, { org, name: 'test', id: null })
   return { org, key, keyId, prompt }
 }

@@ -14,11 +14,11 @@ export const commands = onDatabase([
     async run({ db, clock, config, args, output }) {
       if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')
       const url = serviceUrlOf(config)
-      const expiresAt = new Date(clock.now().getTime() + 12 * 3_600_000)
+      const expires_at = new Date(clock.now().getTime() + 12 * 3_600_000)
       const org = args.required('org')
       const granted = args.options.admin ? presets.admin : readingScopes
-      const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expiresAt })
-      output.show({ link: linkTo(url, key), key: id, expires_at: expiresAt })
+      const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expires_at })
+      output.show({ link: linkTo(url, key), key: id, expires_at })
       output.say('Anyone with the link is signed in: treat it like a password.')
     },
   },

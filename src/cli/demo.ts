@@ -19,7 +19,7 @@ export async function offerDemo({ config, clock, output }: Context, db: Db, url:
   const [existing] = await listOrganisations(db, clock)
   if (existing) return output.say(await describeExisting(db, config, url, existing.id))
   const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
-  const { key } = await createKey(db, clock, { org, name: 'demo', scopes: presets.admin, expiresAt: null })
+  const { key } = await createKey(db, clock, { org, name: 'demo', scopes: presets.admin })
   const [prompt] = await createDemoPrompts(db, clock, org)
 
   output.say(`

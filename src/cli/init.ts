@@ -23,7 +23,7 @@ export const commands = onDatabase([
       }
       const name = args.text('name') ?? 'My organisation'
       const { id: org } = await createOrganisation(db, clock, { name, plan: 'business', monthlyLimit: null })
-      const { key } = await createKey(db, clock, { org, name: 'admin', scopes: presets.admin, expiresAt: null })
+      const { key } = await createKey(db, clock, { org, name: 'admin', scopes: presets.admin })
       const { id: prompt } = await createPrompt(db, clock, { org, name: 'first prompt', id: null })
       const link = config.CONSOLE === 'on' ? linkTo(url, key) : null
       output.show({ org, prompt, key, link })

@@ -13,9 +13,7 @@ import type { KeyValues } from './store.ts'
 const validateNew = createValidator(NewApiKey, 'The key')
 export const validateKeyChange = createChangeValidator(ApiKeyChange)
 
-type ParsedKey = ReturnType<typeof toKeyChange>
-
-type GivenKey = { [Name in keyof ParsedKey]?: ParsedKey[Name] | undefined }
+type GivenKey = { [Name in keyof KeyValues]?: KeyValues[Name] | undefined }
 export type KeyToCreate = GivenKey & { name: string }
 
 /** The scopes may depend on those that the key has. */
@@ -27,14 +25,15 @@ export function parseNewKey(given: unknown): KeyToCreate {
 }
 
 /** Turns a preset into its scopes. Each scope, origin and prompt is kept once. */
-export function toKeyChange({ name, scopes, preset, expires_at, origins, prompts, monthly_limit }: ApiKeyChange) {
-  const expiresAt = parseExpiry(expires_at)
+export function toKeyChange(given: ApiKeyChange): GivenKey {
+  const { name, scopes, preset, origins, prompts, monthly_limit } = given
+  const expires_at = parseExpiry(given.expires_at)
   if (preset === 'browser' && !origins) throw wrong('/origins', 'must be given with the preset browser')
   if (preset && scopes) throw wrong('/preset', 'must be absent when scopes are given')
   return {
     name,
     scopes: preset ? presets[preset] : scopes && inOrder(scopes),
-    expiresAt,
+    expires_at,
     origins: origins && [...new Set(origins)],
     prompts: prompts && [...new Set(prompts)],
     monthly_limit,

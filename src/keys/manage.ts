@@ -47,14 +47,21 @@ export async function createKeyInTransaction(
   sql: Sql,
   clock: Clock,
   owner: Owner,
-  { name, scopes = defaultScopes, expiresAt = null, origins = null, prompts = null, monthly_limit = null }: KeyToCreate,
+  {
+    name,
+    scopes = defaultScopes,
+    expires_at = null,
+    origins = null,
+    prompts = null,
+    monthly_limit = null,
+  }: KeyToCreate,
   actor: Actor,
 ): Promise<NewKey> {
   const { organisationId } = owner
   requireGrantable(actor, scopes)
-  requireFuture(expiresAt, clock)
-  requireLifeWithin(actor, expiresAt)
-  const values = { name: requireName(name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
+  requireFuture(expires_at, clock)
+  requireLifeWithin(actor, expires_at)
+  const values = { name: requireName(name), scopes, expires_at, origins, prompts, monthly_limit }
   await requireRestrictions(sql, organisationId, values)
   const key = await insertNewKey(sql, clock, owner, values)
   await recordAudit(sql, clock, actor, { organisationId, action: 'key.created', subject: key.id, details: values })
@@ -85,17 +92,17 @@ export const showKey = async (db: Db, id: string, viewer: Viewer): Promise<KeyRo
 export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
-    requireFuture(given.expiresAt ?? null, clock)
-    const { name = key.name, expiresAt = key.expires_at } = given
+    requireFuture(given.expires_at ?? null, clock)
+    const { name = key.name, expires_at = key.expires_at } = given
     const scopes = scopesAfter(given, key.scopes)
     const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
     const changesRestrictions = [given.origins, given.prompts, given.monthly_limit].some((value) => value !== undefined)
-    const isExtended = isLater(expiresAt, key.expires_at)
+    const isExtended = isLater(expires_at, key.expires_at)
     if (isExtended && key.replaced_by) throw staysEnded(key.replaced_by)
     // Extending a key's life or changing its restrictions grants its scopes again, so the actor must hold them.
     if (given.scopes || changesRestrictions || isExtended) requireGrantable(actor, scopes)
-    if (isExtended || scopes.some((scope) => !key.scopes.includes(scope))) requireLifeWithin(actor, expiresAt)
-    const values = { name: requireName(name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
+    if (isExtended || scopes.some((scope) => !key.scopes.includes(scope))) requireLifeWithin(actor, expires_at)
+    const values = { name: requireName(name), scopes, expires_at, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
     if (key.isCountedWith && !origins) {

@@ -17,23 +17,12 @@ export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } |
 /** The results in the order of the signals, and the usage of the current month; undefined when no signal was of it. */
 type BatchOutcome = { results: BatchResult[]; usage: (Usage & { month: Month }) | undefined }
 
-/**
- * Records the signals in order until their months are full: in one transaction or, on the embedded engine, in short steps.
- * What cannot be written before `deadline`, on the clock of `performance.now()`, is never written.
- */
-export type BatchRecorder = (prompt: Prompt, items: BatchItem[], now: Date, deadline: number) => Promise<BatchOutcome>
-
 /** The embedded engine does nothing else during a step, so each is short. */
 const maxStepWeight = 256 * 1024
 /** In characters of metadata: about 100 signals without any take as long as a step of the longest. */
 const weightOf = ({ metadata }: SignalToWrite): number => 2_600 + (metadata?.length ?? 0)
 
-export function createBatchRecorder(
-  db: Db,
-  admission: Admission,
-  observe?: SignalObserver,
-  rollup?: SignalRollup,
-): BatchRecorder {
+export function createBatchRecorder(db: Db, admission: Admission, observe?: SignalObserver, rollup?: SignalRollup) {
   // Batches of one organisation need the same lock, so they wait for each other here, without a connection.
   const inTurn = createSemaphore({ maxWaitingPerTenant: 100 })
 
@@ -81,7 +70,11 @@ export function createBatchRecorder(
     }
   }
 
-  return async (prompt, items, now, deadline) => {
+  /**
+   * Records the signals in order until their months are full: in one transaction or, on the embedded engine, in short steps.
+   * What cannot be written before `deadline`, on the clock of `performance.now()`, is never written.
+   */
+  return async (prompt: Prompt, items: BatchItem[], now: Date, deadline: number): Promise<BatchOutcome> => {
     const month = monthOf(now)
     const { distinct, positions } = deduplicate(items)
     const signals = distinct.map((item) => ({ ...item, prompt, browserKeyId: null, month: monthToCount(item, month) }))

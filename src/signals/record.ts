@@ -24,16 +24,6 @@ type BrowserKey = { id: number; monthlyLimit: number | null }
  */
 type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
-export type SignalRecorder = {
-  /**
-   * Resolves once the signal is committed and counted, or refused. A signal whose write has not started shortly before
-   * `deadline`, on the clock of `performance.now()`, is never written: its caller gets an error.
-   */
-  record(prompt: Prompt, signal: Signal, deadline: number, browserKey?: BrowserKey | null): Promise<SignalOutcome>
-  /** Waits until all pending signals are written. */
-  drain(): Promise<void>
-}
-
 export type SignalObserver = {
   /** Called with the outcome of every signal, except for the refusals that the admission reports. */
   ended(outcome: WriteResult['outcome']): void
@@ -56,7 +46,7 @@ export function createSignalRecorder(
   clock: Clock,
   observe?: SignalObserver,
   rollup?: SignalRollup,
-): SignalRecorder {
+) {
   /** Keeps a flood of requests with a full key off Postgres. */
   const keyRefusals = createRefusals(10_000)
   /** Whether the last two writes were slow. Of two in flight, one may be confirmed together with the other, and so be fast. */
@@ -111,30 +101,32 @@ export function createSignalRecorder(
     full ? Promise.resolve(refuse(signal, full)) : batches.add(signal)
 
   return {
-    record(prompt, { value, metadata, idempotencyKey }, deadline, browserKey = null) {
+    /**
+     * Resolves once the signal is committed and counted, or refused. A signal whose write has not started shortly before
+     * `deadline`, on the clock of `performance.now()`, is never written: its caller gets an error.
+     */
+    record(
+      prompt: Prompt,
+      { value, metadata, idempotencyKey: sent }: Signal,
+      deadline: number,
+      browserKey: BrowserKey | null = null,
+    ): Promise<SignalOutcome> {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
-      const key = browserKey && idempotencyKey !== null ? keyOfPage(browserKey, idempotencyKey) : idempotencyKey
-      const signal: PendingSignal = {
-        prompt,
-        value,
-        metadata,
-        createdAt,
-        month,
-        idempotencyKey: key,
-        browserKeyId: browserKey?.id ?? null,
-        deadline,
-      }
+      const idempotencyKey = browserKey && sent !== null ? keyOfPage(browserKey, sent) : sent
+      const browserKeyId = browserKey?.id ?? null
+      const signal = { prompt, value, metadata, createdAt, month, idempotencyKey, browserKeyId, deadline }
       const refusal = browserKey && keyRefusals.find(browserKey.id, month)
       // A raised limit has room.
       const fullKey = refusal?.limit === browserKey?.monthlyLimit ? refusal : undefined
-      if (key !== null) return recordOnce(signal, key, fullKey)
+      if (idempotencyKey !== null) return recordOnce(signal, idempotencyKey, fullKey)
       if (fullKey) return Promise.resolve(refuseByKey(signal, fullKey))
       const full = admission.admit(prompt.organisationId, month)
       return full instanceof Promise
         ? full.then((usage) => recordUnlessFull(signal, usage))
         : recordUnlessFull(signal, full)
     },
+    /** Waits until all pending signals are written. */
     drain: batches.drain,
   }
 }

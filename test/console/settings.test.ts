@@ -92,7 +92,7 @@ test('the permissions and the life of a key are edited', async () => {
 
 test('a key that expires creates keys that end with it', async () => {
   const expiresAt = new Date(Date.now() + 12 * 3_600_000)
-  const { key } = await own.service.createKey(own.tenant, [...scopes], { expiresAt })
+  const { key } = await own.service.createKey(own.tenant, [...scopes], { expires_at: expiresAt })
   const { page } = await own.open('/settings/keys', { key })
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name').fill('short')

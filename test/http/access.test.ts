@@ -21,7 +21,7 @@ test('every kind of bad key gets the same answer', async () => {
   const typo = tenant.key.slice(0, -1) + (tenant.key.endsWith('0') ? '1' : '0')
   const { id, key: revoked } = await service.createKey(tenant)
   await revokeKey(service.services.db, service.clock, id)
-  const { key: expired } = await service.createKey(tenant, undefined, { expiresAt: new Date(Date.now() + 3_600_000) })
+  const { key: expired } = await service.createKey(tenant, undefined, { expires_at: new Date(Date.now() + 3_600_000) })
   service.clock.set(new Date(Date.now() + 3_600_001).toISOString())
   const authorizations = [
     undefined,

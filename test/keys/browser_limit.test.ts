@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { presets } from '../../src/lib/scopes.ts'
 import { createAdmission } from '../../src/limit/admit.ts'
-import { createSignalRecorder, type SignalRecorder } from '../../src/signals/record.ts'
+import { createSignalRecorder } from '../../src/signals/record.ts'
 import type { Client } from '../client.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
@@ -85,9 +85,8 @@ test('a used-up key is refused without a write, also with new Idempotency-Keys; 
   const limited = { id: browser?.countedWith as number, monthlyLimit: 1 }
   let writes = 0
   const observer = { ended() {}, batchStarted: () => (writes += 1) }
-  const [recorder, replica] = [observer, undefined].map((observe) =>
-    createSignalRecorder(db, createAdmission(db), clock, observe),
-  ) as [SignalRecorder, SignalRecorder]
+  const recorder = createSignalRecorder(db, createAdmission(db), clock, observer)
+  const replica = createSignalRecorder(db, createAdmission(db), clock)
   const record = async (idempotencyKey: string, by = recorder) => {
     const signal = { value: 'positive' as const, metadata: null, idempotencyKey }
     const { outcome, limitedBy } = await by.record(prompt, signal, Number.POSITIVE_INFINITY, limited)

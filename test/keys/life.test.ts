@@ -99,28 +99,28 @@ async function restrictToOther(id: string) {
 
 test('a key that was rotated stays ended, and its end can only come earlier', async () => {
   const made = await rotate(tenant.keyId, hourMs)
-  for (const expiresAt of [null, later(2 * hourMs)]) {
-    const rejection = await rejectionOf(change(tenant.keyId, { expiresAt }))
+  for (const expires_at of [null, later(2 * hourMs)]) {
+    const rejection = await rejectionOf(change(tenant.keyId, { expires_at }))
     expect(rejection).toContain(`was rotated to ${made.id}`)
   }
-  expect(await change(tenant.keyId, { name: 'old', expiresAt: later(1_000) })).toMatchObject({ name: 'old' })
+  expect(await change(tenant.keyId, { name: 'old', expires_at: later(1_000) })).toMatchObject({ name: 'old' })
   service.clock.set(later(2_000).toISOString())
-  expect(await rejectionOf(change(tenant.keyId, { expiresAt: later(hourMs) }))).toContain('was rotated to')
+  expect(await rejectionOf(change(tenant.keyId, { expires_at: later(hourMs) }))).toContain('was rotated to')
   expect(await statusOf(tenant.key)).toBe(401)
 })
 
 test('a rotation never lengthens the life of the old key, and the new one lives as long', async () => {
-  const old = await service.createKey(tenant, undefined, { expiresAt: later(hourMs) })
+  const old = await service.createKey(tenant, undefined, { expires_at: later(hourMs) })
   const made = await rotate(old.id, 24 * hourMs)
   expect(made.expires_at).toEqual(later(hourMs))
   expect((await keys()).find(({ id }) => id === old.id)?.expires_at).toEqual(later(hourMs))
 })
 
 test('a key that expires at the end of all time is replaced by one that does, too', async () => {
-  const expiresAt = new Date('9999-12-31T23:59:59.999Z')
-  const old = await service.createKey(tenant, undefined, { expiresAt })
+  const expires_at = new Date('9999-12-31T23:59:59.999Z')
+  const old = await service.createKey(tenant, undefined, { expires_at })
   service.clock.set(later(hourMs).toISOString())
-  expect((await rotate(old.id, 0)).expires_at).toEqual(expiresAt)
+  expect((await rotate(old.id, 0)).expires_at).toEqual(expires_at)
 })
 
 test('a key that has ended, or was rotated before, is not rotated', async () => {

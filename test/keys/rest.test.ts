@@ -81,7 +81,7 @@ test('a caller cannot extend the life of a key with a scope that its own key lac
 test('a key that expires cannot grant a longer life: not to itself, to another key, or by a rotation', async () => {
   const expiresAt = new Date(Date.now() + 3_600_000)
   const [end, later] = [expiresAt.toISOString(), new Date(expiresAt.getTime() + 1).toISOString()]
-  const { key, id } = await service.createKey(tenant, presets.admin, { expiresAt })
+  const { key, id } = await service.createKey(tenant, presets.admin, { expires_at: expiresAt })
   const reader = { name: 'reader', preset: 'reader' }
   const { id: permanent } = await create(reader)
   for (const answer of [

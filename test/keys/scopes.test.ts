@@ -117,7 +117,7 @@ test('a key can read its scopes and its organisation, and the usage of the month
   const own = await service.createTenant(5)
   expect((await service.postSignal(own.prompt, own.key)).status).toBe(201)
   for (const scope of ['usage:read', 'signals:write'] as const) {
-    const { key, org, ...made } = await service.createKey(own, [scope], { expiresAt })
+    const { key, org, ...made } = await service.createKey(own, [scope], { expires_at: expiresAt })
     const { status, body } = await service.get('/key', key)
     expect(status).toBe(200)
     expect(body.data).toEqual({
