@@ -4,8 +4,7 @@ import type { OpenAPIV3 } from 'openapi-types'
 import { type ErrorCode, statusOfCode } from '../errors.ts'
 import type { Params } from '../lib/params.ts'
 import { type DescribedError, described, rateExample } from './describe_errors.ts'
-import { idempotencyKeyType } from './idempotency.ts'
-import { requestIdPattern } from './request_context.ts'
+import { idempotencyKeyType, requestIdPattern } from './request_context.ts'
 
 type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 

@@ -1,26 +1,6 @@
 import { hash } from 'node:crypto'
-import { Type } from '@sinclair/typebox'
-import { invalid } from '../errors.ts'
 import { parseJson, readJsonText } from './body.ts'
 import type { RequestContext } from './request_context.ts'
-
-const maxLength = 255
-const pattern = '^[ -~]+$'
-const printable = new RegExp(pattern)
-
-export const idempotencyKeyType = (description: string) =>
-  Type.String({ minLength: 1, maxLength, pattern, description })
-
-/** Parses an Idempotency-Key header: bare, or a quoted string as in structured header fields. */
-export function parseIdempotencyKey(header: string | null): string | null {
-  if (header === null) return null
-  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(header)?.[1]
-  const key = quoted === undefined ? header : quoted.replace(/\\(.)/g, '$1')
-  if (key.length <= maxLength && printable.test(key)) return key
-  throw invalid('The Idempotency-Key is not valid.', [
-    { path: 'Idempotency-Key', message: `must have 1 to ${maxLength} printable ASCII characters` },
-  ])
-}
 
 /** A request that may be retried, unless its key is null. It gets an error at `deadline`. */
 export type IdempotentRequest = { organisationId: number; key: string | null; fingerprint: Buffer; deadline: number }
@@ -31,10 +11,10 @@ export async function readIdempotentRequest<Body>(
   organisationId: number,
   validate: (value: unknown) => Body,
 ): Promise<{ body: Body; request: IdempotentRequest }> {
-  const { method, url, headers } = context.request
+  const { method, url } = context.request
   const text = await readJsonText(context)
   const body = validate(parseJson(text))
-  const key = parseIdempotencyKey(headers.get('idempotency-key'))
+  const key = context.idempotencyKey
   // Without the host: a retry may use another name of the service.
   const path = url.replace(/^\w+:\/\/[^/]*/, '')
   const fingerprint = hash('sha256', `${method} ${path}\n${text}`, 'buffer')

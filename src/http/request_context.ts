@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type ApiError, forbidden, notFound, ServiceError, statusOfCode } from '../errors.ts'
+import { Type } from '@sinclair/typebox'
+import { type ApiError, forbidden, invalid, notFound, ServiceError, statusOfCode } from '../errors.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
 import { matchesOrigin } from '../lib/origins.ts'
 import type { Scope } from '../lib/scopes.ts'
@@ -13,6 +14,12 @@ export const requestIdPattern = '^[0-9A-Za-z._-]{1,128}$'
 const wellFormedId = new RegExp(requestIdPattern)
 /** W3C Trace Context. Version 00 ends after the flags. Further fields of later versions are ignored. */
 const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
+const maxKeyLength = 255
+const keyPattern = '^[ -~]+$'
+const wellFormedKey = new RegExp(keyPattern)
+
+export const idempotencyKeyType = (description: string) =>
+  Type.String({ minLength: 1, maxLength: maxKeyLength, pattern: keyPattern, description })
 
 export class RequestContext implements Timed {
   /** The client's X-Request-Id, else the id of the client's trace, else a new one. */
@@ -56,6 +63,11 @@ export class RequestContext implements Timed {
 
   get searchParams(): URLSearchParams {
     return new URLSearchParams(this.queryText)
+  }
+
+  /** Null without the header. Throws `validation_error` for an invalid one. */
+  get idempotencyKey(): string | null {
+    return parseIdempotencyKey(this.request.headers.get('idempotency-key'))
   }
 
   /** Pauses the deadline for the work while the client sends the body, which has a separate deadline. */
@@ -102,6 +114,17 @@ function parseTraceId(traceparent: string | null): string | undefined {
   const [, version, traceId, parentId, more] = wellFormedTrace.exec(traceparent) ?? []
   if (!traceId || version === 'ff' || (version === '00' && more)) return undefined
   return /^0+$/.test(traceId) || /^0+$/.test(parentId as string) ? undefined : traceId
+}
+
+/** Parses an Idempotency-Key: bare, or a quoted string as in structured header fields. */
+function parseIdempotencyKey(header: string | null): string | null {
+  if (header === null) return null
+  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(header)?.[1]
+  const key = quoted === undefined ? header : quoted.replace(/\\(.)/g, '$1')
+  if (key.length <= maxKeyLength && wellFormedKey.test(key)) return key
+  throw invalid('The Idempotency-Key is not valid.', [
+    { path: 'Idempotency-Key', message: `must have 1 to ${maxKeyLength} printable ASCII characters` },
+  ])
 }
 
 export type Caller = {

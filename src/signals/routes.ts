@@ -4,7 +4,6 @@ import type { Services } from '../deps.ts'
 import { type ApiError, invalid, notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
 import { createInFlightLimiter, mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
-import { parseIdempotencyKey } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyJsonPage } from '../http/paging.ts'
 import { answerPreflight } from '../http/request_context.ts'
@@ -102,7 +101,7 @@ export const signalRoutes = (
       authenticated('signals:write', async (context, { prompt_id }: PromptPath, { organisationId, browser }) => {
         const found = findPrompt(organisationId, prompt_id)
         const prompt = found instanceof Promise ? await found : found
-        const idempotencyKey = parseIdempotencyKey(context.request.headers.get('idempotency-key'))
+        const { idempotencyKey } = context
         // Every visitor of a page has its key, and must not use up the organisation's memory for larger bodies.
         const text = await readJsonText(context, browser ? smallBody : undefined)
         const signal = parseSignal(text, idempotencyKey)

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { idempotencyKeyType } from '../http/idempotency.ts'
+import { idempotencyKeyType } from '../http/request_context.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 import { PromptPath } from '../prompts/schema.ts'
