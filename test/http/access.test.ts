@@ -161,18 +161,3 @@ test.each([
   expect(headers.get('x-request-id')).toEqual(id as string)
   expect(body.error.request_id).toBe(headers.get('x-request-id'))
 })
-
-test('a revoked key is rejected within a second, though it was in use', async () => {
-  const own = await service.createTenant()
-  expect((await service.getHistory(own.prompt, own.key)).status).toBe(200)
-  await revokeKey(service.services.db, service.clock, own.keyId)
-  const revokedAt = performance.now()
-  let status = 200
-  while (status === 200) {
-    const sentAt = performance.now()
-    ;({ status } = await service.getHistory(own.prompt, own.key))
-    // The time of sending counts: however slow the machine is, what is sent after the second is refused.
-    if (sentAt - revokedAt >= 1_000) expect(status).toBe(401)
-  }
-  expect(status).toBe(401)
-})

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { StoppedError } from '../../src/db/errors.ts'
 import { unavailable } from '../../src/errors.ts'
+import { createRouteWrapper } from '../../src/http/middleware.ts'
 import { createClient } from '../client.ts'
 import { startStopwatch } from '../program.ts'
 import { serve, type TestService } from '../service.ts'
@@ -76,4 +77,25 @@ test.each([
   expect(text).not.toContain('secret')
   const counted = reason ? { ...before, [reason]: (before[reason] ?? Number.NaN) + 1 } : before
   expect(await countUnavailable()).toEqual(counted)
+})
+
+test.each([
+  ['GET', [1, 2, 3]],
+  ['POST', [1]],
+])('%s is handled again while connections to the database are lost: %p', async (method, expected) => {
+  let lost = 0
+  const calls: number[] = []
+  const wrapper = createRouteWrapper({ ...service.services, lostConnections: () => lost })
+  const route = wrapper.authenticated(null, async () => {
+    calls.push(calls.length + 1)
+    if (calls.length < 3) lost += 1
+    return Response.json(calls.length)
+  })
+  const headers = { authorization: `Bearer ${tenant.key}` }
+  const response = await route({
+    request: new Request('http://localhost/', { method, headers }),
+    params: {},
+    route: '/',
+  })
+  expect([await response.json(), calls]).toEqual([expected.at(-1), expected])
 })

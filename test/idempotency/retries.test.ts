@@ -53,9 +53,12 @@ test('a rejected request does not use up its Idempotency-Key', async () => {
   expect((await post('rejected', { name: 'x' })).status).toBe(201)
 })
 
-test('Idempotency-Keys are forgotten after a day, and not before', async () => {
+test.each([
+  ['prompts', () => '/prompts', { name: 'once' }],
+  ['signals', () => `/prompts/${tenant.prompt}/signals`, { value: 'positive' }],
+])('the Idempotency-Keys of %s are forgotten after a day, and not before', async (_, path, json) => {
   const isReplayed = async () => {
-    const { status, headers } = await post('day', { name: 'once' }, '/prompts')
+    const { status, headers } = await post('day', json, path())
     expect(status).toBe(201)
     return headers.has('idempotent-replayed')
   }

@@ -4,7 +4,7 @@ import { setWebhook } from '../../src/github/webhook.ts'
 import type { KeyChange } from '../../src/keys/given.ts'
 import { changeKey, listKeys, revokeKey, rotateKey } from '../../src/keys/manage.ts'
 import { presets } from '../../src/lib/scopes.ts'
-import { requireOrganisation, setPlan, setSuspended } from '../../src/orgs/manage.ts'
+import { requireOrganisation, setPlan, setRetention, setSuspended } from '../../src/orgs/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { eventually, rejectionOf } from '../program.ts'
 import { formatRequest, isWhole, openConnection } from '../socket.ts'
@@ -155,6 +155,7 @@ test('every change is in the audit log, newest first, with who made it and witho
   // What is repeated changes nothing.
   for (const _ of [1, 2]) await revoke(rotated.id)
   await setPlan(db, clock, tenant.org, 'team', 5)
+  for (const _ of [1, 2]) await setRetention(db, clock, tenant.org, 400)
   const { secret } = await setWebhook(db, clock, tenant.org)
   for (const _ of [1, 2]) await setSuspended(db, clock, tenant.org, true)
   await setSuspended(db, clock, tenant.org, false)
@@ -164,6 +165,7 @@ test('every change is in the audit log, newest first, with who made it and witho
     { ...change, action: 'organisation.resumed', subject: tenant.org },
     { ...change, action: 'organisation.suspended', subject: tenant.org },
     { ...change, action: 'webhook.secret_set', subject: tenant.org },
+    { ...change, action: 'retention.changed', subject: tenant.org, details: { retention_days: 400 } },
     { ...change, action: 'plan.changed', subject: tenant.org, details: { plan: 'team', monthly_limit: 5 } },
     { ...change, action: 'key.revoked', subject: rotated.id },
     { ...change, action: 'key.rotated', subject: made.id, details: { replaced_by: rotated.id } },

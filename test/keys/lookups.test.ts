@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
+import { crc32 } from 'node:zlib'
 import type { Sql } from '../../src/db/client.ts'
 import { createServices } from '../../src/deps.ts'
 import { markKeysUsed } from '../../src/keys/store.ts'
-import { createLastUsed, generateKey } from '../../src/keys/verify.ts'
+import { createLastUsed, generateKey, isWellFormedKey } from '../../src/keys/verify.ts'
 import { createLog } from '../../src/log.ts'
 import { eventually, rejectionOf } from '../program.ts'
 import type { Tenant } from '../service.ts'
@@ -110,4 +111,23 @@ test('guessed keys in the queue do not delay the look-up of a key in use', async
   expect(lookUps()).toBeGreaterThanOrEqual(100)
   expect(messages.filter((message) => !message.startsWith('Send a valid API key'))).toEqual([])
   await close()
+})
+
+test('a key is psk_, thirty random characters and six of CRC-32 over them', () => {
+  const key = generateKey()
+  expect(key).toMatch(/^psk_[0-9A-Za-z]{36}$/)
+  let sum = 0
+  for (const letter of key.slice(-6)) {
+    sum = sum * 62 + '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'.indexOf(letter)
+  }
+  expect(sum).toBe(crc32(key.slice(0, -6)))
+  expect(isWellFormedKey(key)).toBe(true)
+})
+
+test('a key with any one character changed is rejected without a look-up', () => {
+  const key = generateKey()
+  for (let position = 0; position < key.length; position += 1) {
+    const changed = key.slice(0, position) + (key[position] === 'x' ? 'y' : 'x') + key.slice(position + 1)
+    expect(isWellFormedKey(changed)).toBe(false)
+  }
 })

@@ -228,20 +228,6 @@ test('a browser key cannot record batches', async () => {
   await expectCount(0)
 })
 
-test('at the limit, a batch of signals with and without keys replays what was recorded and refuses the rest', async () => {
-  const small = await service.createTenant(3)
-  const [a, b, c] = ['a', 'b', 'c'].map((key) => ({ ...positive, idempotency_key: key }))
-  const replayedIn = ({ body }: Awaited<ReturnType<typeof record>>) =>
-    body.data.map(({ status, replayed }: { status: number; replayed?: true }) => (replayed ? 'replayed' : status))
-  expect(replayedIn(await record([a], small))).toEqual([201])
-  const filling = [positive, a, b, positive, c]
-  expect(replayedIn(await record(filling, small))).toEqual([201, 'replayed', 201, 429, 429])
-  // The service then knows that the month is full.
-  expect(replayedIn(await record([positive], small))).toEqual([429])
-  expect(replayedIn(await record(filling, small))).toEqual([429, 'replayed', 'replayed', 429, 429])
-  await expectCount(3, small)
-})
-
 test('signals are accepted in order until the month is full, and the limit is exact', async () => {
   const small = await service.createTenant(4)
   const answer = await record([positive, { value: 'x' }, ...Array(5).fill(positive)], small)

@@ -37,18 +37,6 @@ test('a retention erases older signals of the organisations that have one', asyn
   await expectRows(2)
 })
 
-test('a change of the retention is in the audit log', async () => {
-  const { db, clock } = service.services
-  const { key } = await service.createKey(tenant, ['keys:read'])
-  await setRetention(db, clock, tenant.org, 400)
-  await setRetention(db, clock, tenant.org, 400)
-  const { body } = await service.get('/audit', key)
-  expect(body.data.map(({ action, details }: Record<string, unknown>) => [action, details]).slice(0, 2)).toEqual([
-    ['retention.changed', { retention_days: 400 }],
-    ['key.created', expect.anything()],
-  ])
-})
-
 test('a round skips while another one runs, and stops between two steps', async () => {
   const { db, clock } = service.services
   await setRetention(db, clock, tenant.org, 30)
