@@ -81,9 +81,9 @@ function createRouter(
   paths: string[],
   showMissing?: ShowMissing,
 ): AnyElysia {
-  // Without `aot`, which compiles strings into code: the binary runs none (scripts/compile.ts). Then `parse: 'none'` is
-  // unknown, so it is defined here and leaves the body to the handlers.
-  const router = new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread')
+  // Without `aot`, which compiles strings into code: the binary runs none (scripts/compile.ts). Handlers read the body
+  // themselves, after they have checked the key.
+  const router = new Elysia({ aot: false, handler: { standardHostname: false } }).onParse(() => 'unread')
   for (const feature of features) router.use(feature)
   const methodsOf = new Map<string, string[]>(paths.map((path) => [path, []]))
   for (const { method, path } of router.routes) {
@@ -102,7 +102,7 @@ function createRouter(
       throw notFound(allowOf(/^\w+:\/\/[^/]*\/(\?|$)/.test(request.url) ? '/' : path))
     }
     const route = path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other')
-    router.all(path, route, { parse: 'none' })
+    router.all(path, route)
   }
   return router
 }

@@ -42,7 +42,7 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
       authenticated('webhooks:write', async (context, _: object, caller) =>
         context.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller, context))),
       ),
-      { parse: 'none', detail: operations.setGithubWebhook },
+      { detail: operations.setGithubWebhook },
     )
 
 /** Receives deliveries. Only GitHub calls it, so it is not in the OpenAPI document; see docs/git.md. */
@@ -79,7 +79,7 @@ export function githubRoutes(
     })
   })
   // The handler reads the body, because the signature covers its exact bytes.
-  return new Elysia({ name: 'github' }).post('/webhooks/github/:org_id', receive, { parse: 'none' })
+  return new Elysia({ name: 'github' }).post('/webhooks/github/:org_id', receive)
 }
 
 /** Bounds bodies in memory: a signature can be checked only at the end. A tenant has room for one of the largest. */

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -128,7 +128,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
         const answer = isNew ? entry : showRepeated(caller, entry, body as NewHistoryEntry)
         return replyCreated(context, { answer, isReplayed: !isNew })
       }),
-      { ...readByHandler, detail: operations.recordPromptHistory },
+      { detail: operations.recordPromptHistory },
     )
     .delete(
       `${path}/:entry_id`,
@@ -164,7 +164,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
         const find = (id: string) => findPrompt(organisationId, id)
         return context.replyData(await recordHistoryBatch(db, clock, organisationId, body, find, context.deadline))
       }),
-      { ...readByHandler, detail: operations.recordHistoryBatch },
+      { detail: operations.recordHistoryBatch },
     )
 
 /** A caller that may not read the history sees of a known entry only its id, with what it gave itself. */

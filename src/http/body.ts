@@ -1,9 +1,6 @@
 import { invalid, ServiceError, unavailable } from '../errors.ts'
 import type { RequestContext } from './request_context.ts'
 
-/** The option of a route whose handler reads the body, after it has checked the key and the prompt. */
-export const readByHandler = { parse: 'none' as const }
-
 export const mebibyte = 1024 * 1024
 /** How long a whole body may take to arrive. A slow sender must not hold a request open. */
 const arrivalMs = 10_000

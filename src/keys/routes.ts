@@ -3,7 +3,7 @@ import { keyHolder } from '../audit/record.ts'
 import type { Sql } from '../db/client.ts'
 import type { Services } from '../deps.ts'
 import { ServiceError } from '../errors.ts'
-import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -117,7 +117,7 @@ export const keyRoutes = ({ db, clock }: Services, { authenticated }: RouteWrapp
         const make = (sql: Sql) => createKeyInTransaction(sql, clock, caller, body, keyHolder(caller, context))
         return replyCreated(context, await changeOnce(db, clock, request, make, withoutText))
       }),
-      { ...readByHandler, detail: operations.createKey },
+      { detail: operations.createKey },
     )
     .get(
       '/api/v1/keys/:key_id',
@@ -134,7 +134,7 @@ export const keyRoutes = ({ db, clock }: Services, { authenticated }: RouteWrapp
         const key = await changeKey(db, clock, id, toKeyChange(given), keyHolder(caller, context))
         return context.replyData(visibleTo(caller, 'keys:read', key, ['id', ...Object.keys(given)]))
       }),
-      { ...readByHandler, detail: operations.changeKey },
+      { detail: operations.changeKey },
     )
     .delete(
       '/api/v1/keys/:key_id',
@@ -160,7 +160,7 @@ export const keyRoutes = ({ db, clock }: Services, { authenticated }: RouteWrapp
           isReplayed,
         })
       }),
-      { ...readByHandler, detail: operations.rotateKey },
+      { detail: operations.rotateKey },
     )
     .get(
       '/api/v1/key',

@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { ServiceError } from '../errors.ts'
-import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import type { Caller, RequestContext } from '../http/request_context.ts'
 import type { Scope } from '../lib/scopes.ts'
@@ -49,5 +49,5 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
 
   const route = authenticated(null, answer)
   // Clients of earlier versions try GET and DELETE, and expect a 405.
-  return new Elysia({ name: 'mcp' }).post('/mcp', route, readByHandler).get('/mcp', route).delete('/mcp', route)
+  return new Elysia({ name: 'mcp' }).post('/mcp', route).get('/mcp', route).delete('/mcp', route)
 }

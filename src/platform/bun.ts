@@ -77,7 +77,7 @@ export const peerOf = (request: Request, receiver?: Receiver | null): string | u
 
 /** What is served: the routes as Elysia lists them, and a router for everything else. */
 export type App = {
-  routes: { method: string; path: string; handler: unknown; hooks: object }[]
+  routes: { method: string; path: string; handler: unknown }[]
   fetch(request: Request): Response | Promise<Response>
 }
 
@@ -126,11 +126,10 @@ const fallback = (app: App) => (request: Request, server: Receiver) => {
 type NativeRoute = (request: Bun.BunRequest, server: Receiver) => Promise<Response>
 type NativeRoutes = Record<string, Record<string, NativeRoute>>
 
-/** Bun's router is faster than the framework's, which keeps the routes for any method and those with hooks. */
+/** Bun's router is faster than the framework's. */
 function nativeRoutes({ routes }: App): NativeRoutes {
   const native: NativeRoutes = {}
-  for (const { method, path, handler, hooks } of routes) {
-    if (method === 'ALL' || Object.keys(hooks).some((hook) => hook !== 'parse' && hook !== 'detail')) continue
+  for (const { method, path, handler } of routes) {
     const handle = handler as (context: object) => Promise<Response>
     const route: NativeRoute = (request, receiver) => handle({ request, params: request.params, route: path, receiver })
     native[path] = { ...native[path], [method]: route }

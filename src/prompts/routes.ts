@@ -3,7 +3,7 @@ import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -94,7 +94,7 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
           createPromptInTransaction(sql, clock, organisationId, prompt, keyHolder(caller, context))
         return replyCreated(context, await changeOnce(db, clock, request, make))
       }),
-      { ...readByHandler, detail: operations.createPrompt },
+      { detail: operations.createPrompt },
     )
     .get(
       '/api/v1/prompts/:prompt_id',
@@ -113,7 +113,7 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
         const changed = await changePrompt(db, clock, prompt, change, keyHolder(caller, context))
         return context.replyData(visibleTo(caller, 'prompts:read', changed, ['id', ...Object.keys(given)]))
       }),
-      { ...readByHandler, detail: operations.changePrompt },
+      { detail: operations.changePrompt },
     )
 
 /** Undefined when no link is given, null for a prompt without a file. */

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Services } from '../deps.ts'
 import { type ApiError, invalid, notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
-import { createInFlightLimiter, mebibyte, parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
+import { createInFlightLimiter, mebibyte, parseJson, readJsonText, smallBody } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyJsonPage } from '../http/paging.ts'
@@ -115,7 +115,7 @@ export const signalRoutes = (
         const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
         return context.replyData(data satisfies CreatedSignal['data'], 201, headers)
       }),
-      { ...readByHandler, detail: operations.createSignal },
+      { detail: operations.createSignal },
     )
     .get(
       path,
@@ -174,7 +174,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
         return context.replyData(data satisfies RecordedBatch['data'], 200, headers)
       })
     }),
-    { ...readByHandler, detail: operations.createSignals },
+    { detail: operations.createSignals },
   )
 }
 

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -119,7 +119,7 @@ export const endpointRoutes = ({ db, clock, allowedHosts }: Services, { authenti
         const make = (sql: Sql) => createEndpointInTransaction(sql, clock, organisationId, body, allowedHosts, actor)
         return replyCreated(context, await changeOnce(db, clock, request, make, withoutSecret))
       }),
-      { ...readByHandler, detail: operations.createEndpoint },
+      { detail: operations.createEndpoint },
     )
     .get(
       '/api/v1/webhooks/endpoints/:endpoint_id',
@@ -136,7 +136,7 @@ export const endpointRoutes = ({ db, clock, allowedHosts }: Services, { authenti
         const changed = await changeEndpoint(db, clock, id, given, allowedHosts, keyHolder(caller, context))
         return context.replyData(visibleTo(caller, 'webhooks:read', changed, ['id', ...Object.keys(given)]))
       }),
-      { ...readByHandler, detail: operations.changeEndpoint },
+      { detail: operations.changeEndpoint },
     )
     .delete(
       '/api/v1/webhooks/endpoints/:endpoint_id',
@@ -161,7 +161,7 @@ export const endpointRoutes = ({ db, clock, allowedHosts }: Services, { authenti
           isReplayed,
         })
       }),
-      { ...readByHandler, detail: operations.rotateEndpoint },
+      { detail: operations.rotateEndpoint },
     )
 
 const withoutSecret = (endpoint: EndpointWithSecret) => ({ ...endpoint, secret: null })

@@ -67,7 +67,7 @@ export function endpointDeliveryRoutes({ db, clock, sendOnce }: Services, { auth
           return context.replyData(await pingEndpoint(db, clock, sendOnce, id, caller))
         }),
       ),
-      { parse: 'none', detail: operations.testEndpoint },
+      { detail: operations.testEndpoint },
     )
     .get(
       '/api/v1/webhooks/endpoints/:endpoint_id/deliveries',
@@ -85,6 +85,6 @@ export function endpointDeliveryRoutes({ db, clock, sendOnce }: Services, { auth
         const delivery = await redeliver(db, clock, id, event, keyHolder(caller, context))
         return context.replyData(visibleTo(caller, 'webhooks:read', delivery, redeliveryAlwaysShows))
       }),
-      { parse: 'none', detail: operations.redeliver },
+      { detail: operations.redeliver },
     )
 }
