@@ -178,24 +178,21 @@ test('a change turns a key into a browser key, and back', async () => {
   expect((await change({ origins: null, monthly_limit: null })).data).toMatchObject({ origins: null })
 })
 
-test.each([
-  ['no origins', { origins: undefined }, '/origins'],
-  ['null for origins', { origins: null }, '/origins'],
-  ['an origin with a path', { origins: [SHOP, `${SHOP}/`] }, '/origins/1'],
-  ['an origin for everybody', { origins: ['*'] }, '/origins/0'],
-  ['origins and the default scopes', { preset: undefined }, '/origins'],
-  ['origins and another preset', { preset: 'app' }, '/origins'],
-  ['an unknown prompt', { prompts: ['pmt_none'] }, '/prompts/0'],
-  ['a malformed prompt', { prompts: ['\u0000'] }, '/prompts/0'],
-  ['prompts but no origins', { preset: 'app', origins: undefined, prompts: ['pmt_x'] }, '/prompts'],
-  ['a limit but no origins', { preset: 'app', origins: undefined, monthly_limit: 5 }, '/monthly_limit'],
-])('a browser key with %s is rejected, naming the field', async (_, more, path) => {
-  const json = { name: 'x', preset: 'browser', origins: [SHOP], ...more }
-  const { status, body } = await service.post('/keys', admin.key, json)
-  expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
-})
+const noOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
+const otherScopes = 'must be absent unless signals:write is the only scope'
+const ordinary = { preset: 'app', origins: undefined }
 
 test.each([
+  [{ origins: undefined }, '/origins', 'must be given with the preset browser'],
+  [{ origins: null }, '/origins', 'must be given with the preset browser'],
+  [{ origins: [SHOP, `${SHOP}/`] }, '/origins/1', noOrigin],
+  [{ origins: ['*'] }, '/origins/0', noOrigin],
+  [{ preset: undefined }, '/origins', otherScopes],
+  [{ preset: 'app' }, '/origins', otherScopes],
+  [{ prompts: ['pmt_none'] }, '/prompts/0', 'must be a prompt of the organisation'],
+  [{ prompts: ['\u0000'] }, '/prompts/0', 'must be a prompt of the organisation'],
+  [{ ...ordinary, prompts: ['pmt_x'] }, '/prompts', 'must be absent for a key without origins'],
+  [{ ...ordinary, monthly_limit: 5 }, '/monthly_limit', 'must be absent for a key without origins'],
   [{ origins: [] }, '/origins', 'must not be empty'],
   [{ origins: Array(2_000).fill(SHOP) }, '/origins', 'must have at most 100 items'],
   [{ origins: [SHOP, 7] }, '/origins/1', 'must be a string'],
@@ -205,9 +202,10 @@ test.each([
   [{ monthly_limit: 2 ** 31 }, '/monthly_limit', 'must be at most 2147483647'],
   [{ monthly_limit: 1.5 }, '/monthly_limit', 'must be an integer or null'],
   [{ expires_at: 7 }, '/expires_at', 'must be a string or null'],
-])('what is wrong with the terms %p is said', async (more, path, message) => {
-  const { body } = await service.post('/keys', admin.key, { name: 'x', preset: 'browser', origins: [SHOP], ...more })
-  expect(body.error.details).toEqual([{ path, message }])
+])('a browser key with %p is rejected, and what is wrong with it is said', async (more, path, message) => {
+  const json = { name: 'x', preset: 'browser', origins: [SHOP], ...more }
+  const { status, body } = await service.post('/keys', admin.key, json)
+  expect({ status, details: body.error.details }).toEqual({ status: 422, details: [{ path, message }] })
 })
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {
