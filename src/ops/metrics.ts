@@ -145,14 +145,7 @@ export function createMetrics(log: Log) {
         batchWait.observe('', waitedMs / 1_000, noLabels)
       },
     } satisfies SignalObserver,
-    gate: {
-      decided(decision) {
-        countDecision(decision)
-        // The recorder does not report these, because they never reach the database.
-        if (decision === 'refused') countOutcome('refused')
-      },
-      breakerChanged: gateBreakerChanged,
-    } satisfies GateObserver,
+    gate: { decided: countDecision, breakerChanged: gateBreakerChanged } satisfies GateObserver,
     history,
     deliveries: {
       ended({ outcome, message }, org) {

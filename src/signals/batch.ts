@@ -36,11 +36,7 @@ export function createBatchRecorder(db: Db, admission: Admission, observe?: Sign
     // Skip admission with idempotency keys: a replay does not count, and must succeed even when the month is full.
     const mustAdmit = signals.every((signal) => signal.idempotencyKey === null && signal.month === month)
     const full = mustAdmit ? await admission.admit(organisationId, month) : undefined
-    if (full) {
-      // The admission has already counted one refusal.
-      for (const _ of signals.slice(1)) observe?.ended('refused')
-      return signals.map((signal) => refuse(signal, full))
-    }
+    if (full) return signals.map((signal) => refuse(signal, full, observe))
     const addedAt = performance.now()
     const steps = db.isEmbedded ? cutSteps(signals, weightOf, maxStepWeight) : [signals]
     const writeAll = async () => {

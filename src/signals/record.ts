@@ -25,7 +25,7 @@ type BrowserKey = { id: number; monthlyLimit: number | null }
 type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
 export type SignalObserver = {
-  /** Called with the outcome of every signal, except for the refusals that the admission reports. */
+  /** Called with the outcome of every signal. */
   ended(outcome: WriteResult['outcome']): void
   /** Called when a batch insert starts, with the number of signals and how long the first of them waited. */
   batchStarted(signals: number, waitedMs: number): void
@@ -98,7 +98,12 @@ export function createSignalRecorder(
   }
 
   const recordUnlessFull = (signal: PendingSignal, full: Usage | undefined): Promise<SignalOutcome> =>
-    full ? Promise.resolve(refuse(signal, full)) : batches.add(signal)
+    full ? Promise.resolve(refuse(signal, full, observe)) : batches.add(signal)
+
+  const refuseByKey = (signal: PendingSignal, full: Usage): SignalOutcome => ({
+    ...refuse(signal, full, observe),
+    limitedBy: 'key_month',
+  })
 
   return {
     /**
@@ -166,15 +171,15 @@ export function applyResults(
  */
 const keyOfPage = ({ id }: BrowserKey, idempotencyKey: string): string => `${id}\t${idempotencyKey}`
 
-/** The outcome of a signal that is refused without asking Postgres. */
-export function refuse({ createdAt, month }: SignalToWrite, { used, limit }: Usage): WriteResult {
+/** Refuses a signal without asking Postgres. */
+export function refuse(
+  { createdAt, month }: SignalToWrite,
+  { used, limit }: Usage,
+  observe: SignalObserver | undefined,
+): WriteResult {
+  observe?.ended('refused')
   return { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
 }
-
-const refuseByKey = (signal: SignalToWrite, full: Usage): SignalOutcome => ({
-  ...refuse(signal, full),
-  limitedBy: 'key_month',
-})
 
 function toSignalOutcome(result: WriteResult): SignalOutcome {
   const { keyUsage } = result

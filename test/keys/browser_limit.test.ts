@@ -77,14 +77,15 @@ test('a retry with its Idempotency-Key is answered at the limit of the key too, 
   expect(await usedBy(service, id)).toBe(1)
 })
 
-test('a used-up key is refused without a write, also with new Idempotency-Keys; a replay is still answered', async () => {
+test('a used-up key is refused without a write, and each refusal counted, also with new Idempotency-Keys; a replay is still answered', async () => {
   const { db, clock, findPrompt, verifyKey } = service.services
   const { key } = await browserKey({ monthly_limit: 1 })
   const { organisationId, browser } = await verifyKey(`Bearer ${key}`)
   const prompt = await findPrompt(organisationId, tenant.prompt)
   const limited = { id: browser?.countedWith as number, monthlyLimit: 1 }
   let writes = 0
-  const observer = { ended() {}, batchStarted: () => (writes += 1) }
+  const outcomes: string[] = []
+  const observer = { ended: (outcome: string) => outcomes.push(outcome), batchStarted: () => (writes += 1) }
   const recorder = createSignalRecorder(db, createAdmission(db), clock, observer)
   const replica = createSignalRecorder(db, createAdmission(db), clock)
   const record = async (idempotencyKey: string, by = recorder) => {
@@ -98,6 +99,7 @@ test('a used-up key is refused without a write, also with new Idempotency-Keys; 
   expect(refusals).toEqual(Array(4).fill(['refused', 'key_month']))
   expect(writes).toBe(1)
   expect(await record('first')).toEqual(['replayed', 'key_month'])
+  expect(outcomes).toEqual([...Array(5).fill('refused'), 'replayed'])
 })
 
 test('a raised limit has room, and a lowered one takes nothing more', async () => {
