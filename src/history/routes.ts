@@ -62,7 +62,6 @@ const operations = describeOperations('History', {
       status: 201,
       description: 'The entry is in the history.',
       schema: RecordedEntry,
-      sometimes: ['Idempotent-Replayed'],
     },
     invalid: {
       message: 'The history entry is not valid.',

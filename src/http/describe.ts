@@ -140,6 +140,7 @@ function describeOperation(id: string, tag: string, operation: Operation): Docum
           headers: describeHeaders(success.headers, [
             ...(isLimitedByMonth ? [] : rateHeaders),
             ...(success.sometimes ?? []),
+            ...(operation.isIdempotent ? ['Idempotent-Replayed' as const] : []),
           ]),
           content: 'schema' in success ? json(success.schema) : describeTexts(success.texts),
         },

@@ -40,7 +40,6 @@ const created = {
   status: 201,
   description: 'The key with its text, which is shown only here.',
   schema: CreatedApiKey,
-  sometimes: ['Idempotent-Replayed' as const],
 }
 
 const invalidKey = {

@@ -43,7 +43,7 @@ const operations = describeOperations('Prompts', {
       'are given.',
     isIdempotent: true,
     body: NewPrompt,
-    success: { ...shown, status: 201, sometimes: ['Idempotent-Replayed'] },
+    success: { ...shown, status: 201 },
     invalid: invalidPrompt,
   },
   getPrompt: {

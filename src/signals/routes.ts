@@ -46,7 +46,6 @@ const operations = describeOperations('Signals', {
       description: 'The signal is recorded and counted.',
       schema: CreatedSignal,
       headers: ['RateLimit', 'RateLimit-Policy'],
-      sometimes: ['Idempotent-Replayed'],
     },
     errors: [429],
   },

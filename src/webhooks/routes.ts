@@ -47,7 +47,6 @@ const created = {
   status: 201,
   description: 'The endpoint with its secret, which is shown only here.',
   schema: CreatedEndpoint,
-  sometimes: ['Idempotent-Replayed' as const],
 }
 
 const operations = describeOperations('Webhooks', {
