@@ -9,8 +9,15 @@ import { selectRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
 import type { SignalSource } from './read.ts'
-import { claimRetention, deleteSignals, type ErasedStep, eraseBefore, eraseSignal, flush } from './store_deletes.ts'
-import { lockSignals } from './store_import.ts'
+import {
+  claimRetention,
+  deleteSignals,
+  type ErasedStep,
+  eraseBefore,
+  eraseSignal,
+  flush,
+  lockSignals,
+} from './store_bulk.ts'
 
 /** With the public id of the prompt or of the organisation. */
 export type PurgeSource = SignalSource & { publicId: string }

@@ -10,7 +10,7 @@ import type { SignalRollup } from '../stats/rollup.ts'
 import { parseMetadata } from './metadata.ts'
 import { ImportedSignal } from './schema.ts'
 import { writeSignals } from './store.ts'
-import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_import.ts'
+import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_bulk.ts'
 
 /** The numbers of new signals, of known ones, and of those that the limit of the current month refused. */
 type ImportCounts = { recorded: number; known: number; refused: number }

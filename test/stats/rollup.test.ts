@@ -4,7 +4,7 @@ import type { Sql } from '../../src/db/client.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { type OwnedPrompt, type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { writeSignals } from '../../src/signals/store.ts'
-import { eraseBefore } from '../../src/signals/store_deletes.ts'
+import { eraseBefore } from '../../src/signals/store_bulk.ts'
 import { createSignalRollup, secondsLeft } from '../../src/stats/rollup.ts'
 import {
   rollUpSignals,
