@@ -65,15 +65,6 @@ test('a refused request pins nothing', async () => {
   expect((await post(tenant, 'free', '{"value":"negative"}')).status).toBe(201)
 })
 
-test('organisations do not share keys', async () => {
-  const [one, two] = [await service.createTenant(), await service.createTenant()]
-  const first = await post(one, 'shared')
-  const second = await post(two, 'shared', '{"value":"negative"}')
-  expect(second.status).toBe(201)
-  expect(second.headers.get('idempotent-replayed')).toBeNull()
-  expect(second.body.data.id).not.toBe(first.body.data.id)
-})
-
 test.each(['x'.repeat(256), '""', 'ü', `"${'x'.repeat(256)}"`])('the key %p is rejected', async (idempotencyKey) => {
   const { status, body: answer } = await post(await service.createTenant(), idempotencyKey)
   expect(status).toBe(422)
