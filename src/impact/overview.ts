@@ -10,7 +10,7 @@ import { readImpacts } from './read.ts'
 import type { Impact } from './schema.ts'
 import type { OverviewQuery, RecentSignals } from './schema_overview.ts'
 import { createSortedLists } from './sort.ts'
-import { selectNewestChanges } from './store.ts'
+import { selectChanges } from './store.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 
@@ -55,17 +55,22 @@ export function createOverview({ db, clock, rollup }: Services) {
 }
 
 async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], days: Date[], margin: number) {
-  const [live, recent] = await Promise.all([
-    selectNewestChanges(sql, organisationId, promptIds),
+  const [lists, recent] = await Promise.all([
+    selectChanges(sql, organisationId, promptIds),
     selectSpanCounts(sql, organisationId, promptIds, days),
   ])
-  const liveIds = live.map(({ id }) => id)
-  const impacts = await readImpacts(sql, organisationId, promptIds, liveIds, margin)
+  const liveIds = promptIds.map((id) => lists.get(id)?.at(-1)?.id)
+  const impacts = await readImpacts(
+    sql,
+    organisationId,
+    lists,
+    liveIds.filter((id) => id !== undefined),
+    margin,
+  )
   const impactOf = new Map(impacts.map((impact) => [impact.change.id, impact]))
-  const latestOf = new Map(live.map((change) => [change.prompt_id, impactOf.get(change.id)]))
   const recentOf = Map.groupBy(recent, (row) => row.promptId)
-  return promptIds.map((id) => ({
-    latest: latestOf.get(id) ?? null,
+  return promptIds.map((id, index) => ({
+    latest: impactOf.get(liveIds[index] as number) ?? null,
     recent: describeDays(recentOf.get(id) ?? [], days),
   }))
 }
