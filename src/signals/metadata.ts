@@ -4,7 +4,9 @@ export const [quote, comma] = [0x22, 0x2c] as const
 const [colon, backslash] = [0x3a, 0x5c] as const
 export const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d] as const
 
-const maxBytes = 16 * 1024
+const maxSentBytes = 16 * 1024
+/** Postgres writes metadata with more spaces than it was sent with, and numbers without their exponents. */
+export const maxExportedBytes = 256 * 1024
 const maxDepth = 32
 const maxProblems = 10
 /**
@@ -13,11 +15,11 @@ const maxProblems = 10
  */
 export const maxDigits = 160 * 1024
 /** A token of this length is too short for a number of many digits. */
-const shortWord = 4
+const shortWord = 3
 
 /** Cuts the metadata out of a signal's JSON. Throws `validation_error` for values that Postgres cannot store. */
-export function parseMetadata(signal: string): string {
-  const { raw, problems } = scanMetadata(signal)
+export function parseMetadata(signal: string, maxBytes?: number): string {
+  const { raw, problems } = scanMetadata(signal, maxBytes)
   if (problems.length > 0) throw invalid('The metadata cannot be stored as sent.', problems)
   return raw
 }
@@ -26,7 +28,7 @@ export function parseMetadata(signal: string): string {
  * Cuts the metadata out of a body that JSON.parse has accepted, and finds the values that Postgres cannot store. The raw
  * JSON is kept, because JavaScript would change large numbers.
  */
-export function scanMetadata(body: string): { raw: string; problems: Detail[] } {
+export function scanMetadata(body: string, maxBytes = maxSentBytes): { raw: string; problems: Detail[] } {
   const hasEscapes = body.includes('\\')
   let problems: { until: number; message: string }[] = []
   let depth = 0
@@ -66,7 +68,7 @@ export function scanMetadata(body: string): { raw: string; problems: Detail[] } 
       }
     } else if (isMetadata && end - at > shortWord) {
       const more = digitsOf(body.slice(at, end))
-      if (digits + more > maxDigits) report(at, 'must be a number with fewer digits')
+      if (digits + more > Math.max(maxDigits, maxBytes)) report(at, 'must be a number with fewer digits')
       else digits += more
     }
     at = end

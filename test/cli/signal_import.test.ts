@@ -29,7 +29,10 @@ const line = (created_at: string, metadata: object | null = null, value = 'posit
 
 test.each(['ndjson', 'csv'])('an export as %s, imported twice, is the same signals once', async (format) => {
   const { prompt: source, org } = tenant
-  for (const metadata of ['{"big":12345678901234567890,"text":"a \\"b\\", c\\nd"}', '{"rate":1.50}', '{}']) {
+  const text = '{"big":12345678901234567890,"text":"a \\"b\\", c\\nd"}'
+  // Longer when exported than the 16 KiB that may be sent.
+  const longer = [`{"list":[${Array(8_000).fill(1)}]}`, `{"list":[1e131000,${Array(4_000).fill('1e9')}]}`]
+  for (const metadata of [text, '{"rate":1.50}', '{}', ...longer]) {
     const body = `{"value":"negative","metadata":${metadata}}`
     const headers = { 'content-type': 'application/json' }
     const { status } = await client.call('POST', `/api/v1/prompts/${source}/signals`, {
