@@ -37,7 +37,10 @@ const plannerSettings = {
 }
 
 /** The driver's own types leave some of its options out. */
-type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; texts: postgres.PostgresType }> & {
+type DriverOptions = postgres.Options<{
+  bigint: postgres.PostgresType<number>
+  [name: string]: postgres.PostgresType
+}> & {
   max_pipeline?: number
   socket?: () => unknown
 }
@@ -48,6 +51,9 @@ const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) *
 /** Formats an array of strings as a Postgres literal. */
 const formatTextArray = (values: (string | null)[]): string =>
   `{${values.map((text) => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
+
+/** Makes it ISO 8601: in other formats, `Date` takes the year 1 for 2001. */
+const parseTimestamp = (text: string): Date => new Date(`${text.replace(' ', 'T')}:00`)
 
 /**
  * A pool of at most `max` connections, each of which has at most `pipeline` further statements in flight. Calls `onLost`
@@ -70,6 +76,9 @@ export function openPool(
     connection: {
       application_name: 'prompt-signals',
       statement_timeout: session.queryTimeoutMs,
+      // For parseTimestamp, whatever the server is set to.
+      TimeZone: 'UTC',
+      DateStyle: 'ISO',
       ...(session.skipsPlannerSettings ? {} : plannerSettings),
     },
     // The driver would query the types of arrays on every new connection. Only arrays of text are sent; to read one,
@@ -78,6 +87,7 @@ export function openPool(
     types: {
       bigint: { to: 20, from: [20], parse: Number, serialize: String },
       texts: { to: 1009, from: [], parse: String, serialize: formatTextArray },
+      timestamp: { to: 1184, from: [1184], parse: parseTimestamp, serialize: (time: Date) => time.toISOString() },
     },
     ...(session.mustBeWritable ? { target_session_attrs: 'read-write' as const } : {}),
   }

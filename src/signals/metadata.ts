@@ -6,7 +6,7 @@ export const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b,
 
 const maxSentBytes = 16 * 1024
 /** Postgres writes metadata with more spaces than it was sent with, and numbers without their exponents. */
-export const maxExportedBytes = 256 * 1024
+export const maxExportedBytes = 512 * 1024
 const maxDepth = 32
 const maxProblems = 10
 /**

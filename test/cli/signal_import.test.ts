@@ -43,6 +43,7 @@ test.each(['ndjson', 'csv'])('an export as %s, imported twice, is the same signa
     expect(status).toBe(201)
   }
   await importing(source, [line('2019-02-28T23:59:59.999Z', { commit_sha: 'c0ffee1' }), line('2020-01-01T00:00:00Z')])
+  await importing(source, [line('0001-01-01T00:00:00Z')])
   const before = (await exported(source)).map(contentOf)
   const lines = await exported(source, '--format', format)
   const target = await createPrompt()

@@ -89,3 +89,15 @@ test('an organisation that asks for much has two reads at a time, and others go 
   void Promise.allSettled(reads)
   expect(started).toEqual([1, 1, 2, 3])
 })
+
+test('times of any year are read exactly, however the server is set to write them', async () => {
+  await db.sql.script(`do $$ begin
+    execute format('alter database %I set timezone = ''Europe/Amsterdam''', current_database());
+    execute format('alter database %I set datestyle = ''SQL, DMY''', current_database());
+  end $$`)
+  const other = await openDb(database.settings, { queryTimeoutMs, maxConnections: 2 })
+  const times = ['0001-01-01T00:00:00.000Z', '1850-01-01T12:00:00.000Z', '2026-11-05T06:07:08.120Z']
+  const rows = await other.sql<{ at: Date }>`select t::timestamptz as at from unnest(${times}::text[]) t`
+  expect(rows.map(({ at }) => at.toISOString())).toEqual(times)
+  await other.close()
+})
