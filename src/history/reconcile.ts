@@ -45,7 +45,7 @@ export type Context = {
   live: LiveEntry[]
 }
 
-const newId = Number.MAX_SAFE_INTEGER / 2
+const newId = 2 ** 52
 
 /**
  * `known` has all entries of the commits that are reported or covered, by any of their spellings. The caller has locked the

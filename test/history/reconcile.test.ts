@@ -237,6 +237,11 @@ test.each([
   expect(new Set(history.entries().map(({ commit_sha }) => commit_sha))).toEqual(new Set(commits as string[]))
 })
 
+test('rollbacks in a batch are told from retries, also when two commits went live in the same instant', () => {
+  const batch = ['a', 'b', 'c', 'a', 'b', 'c'].map((commit, index) => called(commit, Math.floor(index / 2)))
+  expect(reconcile(batch, [], nothing).outcomes).toEqual(Array(6).fill('added'))
+})
+
 test('ten thousand rollbacks of a commit, or spellings of a prefix, take little processor time', () => {
   const knownOf = (commitOf: (index: number) => string) =>
     Array.from({ length: 10_000 }, (_, index) => ({ ...called(commitOf(index), 2 * index), id: index + 1 }))
