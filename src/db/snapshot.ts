@@ -50,7 +50,13 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
 async function copyFiles(db: Db, from: string, to: string): Promise<void> {
   await db.transaction(async (sql) => {
     await sql`select 1`
-    await cp(from, to, { recursive: true, mode: constants.COPYFILE_FICLONE })
+    try {
+      await cp(from, to, { recursive: true, mode: constants.COPYFILE_FICLONE })
+    } catch (error) {
+      // The disk may be full: the server must not write before there is room again.
+      await rm(to, { recursive: true, force: true })
+      throw error
+    }
   })
   // The connection is closed immediately, because a server that stops waits for the processes it shares with.
   await db.close()

@@ -3,10 +3,12 @@ import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { backupOf, filesOf, lockDataDir } from '../../src/db/data_dir.ts'
 import { createClient } from '../client.ts'
 import { createDatabase, createDatabaseWithTenant, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, createTenant, eventually, run, startServer } from '../program.ts'
 import { entry } from '../service.ts'
+import { openDb } from '../tenant.ts'
 
 const folder = createFolder()
 const databases: TestDatabase[] = []
@@ -143,13 +145,37 @@ if (engine === 'embedded') {
     writeFileSync(join(place, 'copy/pgdata/PG_VERSION'), 'half')
     await operator.one('backup', join(folder, 'after.backup'))
     expect(readdirSync(place)).toEqual(['lock'])
-    const { lockDataDir } = await import('../../src/db/data_dir.ts')
     const lock = lockDataDir(place)
     expect(await operator.errorLine('backup', join(folder, 'second.backup'))).toBe(
       `Another backup of ${dirname(place)} is running.`,
     )
     lock?.release()
     expect(existsSync(join(folder, 'second.backup'))).toBe(false)
+    expect(await server.stop()).toBe(0)
+  })
+
+  test('the server writes nothing beside the half of a copy for which the disk may be full', async () => {
+    const settings = await own(createDatabase())
+    const { copy } = backupOf(settings.DATA_DIR as string)
+    const server = await startServer(settings)
+    const db = await openDb(settings)
+    // It cannot be copied.
+    Bun.spawnSync(['mkfifo', join(filesOf(settings.DATA_DIR as string), 'pipe')])
+    let isSettled = false
+    const failing = createOperator(settings)
+      .errorLine('backup', join(folder, 'half.backup'))
+      .finally(() => {
+        isSettled = true
+      })
+    const copies = new Set<boolean>()
+    while (!isSettled) {
+      await db.sql`select 1`
+      copies.add(existsSync(filesOf(copy)))
+      await Bun.sleep(0)
+    }
+    expect(await failing).toContain('pipe')
+    expect([...copies]).toEqual([false])
+    await db.close()
     expect(await server.stop()).toBe(0)
   })
 }
