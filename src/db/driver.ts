@@ -55,6 +55,9 @@ const formatTextArray = (values: (string | null)[]): string =>
 /** Makes it ISO 8601: in other formats, `Date` takes the year 1 for 2001. */
 const parseTimestamp = (text: string): Date => new Date(`${text.replace(' ', 'T')}:00`)
 
+/** Statements of any text, such as those that prune, get times as strings. */
+const formatTimestamp = (time: Date | string): string => new Date(time).toISOString()
+
 /**
  * A pool of at most `max` connections, each of which has at most `pipeline` further statements in flight. Calls `onLost`
  * when a connection is closed, before another takes its place.
@@ -87,7 +90,7 @@ export function openPool(
     types: {
       bigint: { to: 20, from: [20], parse: Number, serialize: String },
       texts: { to: 1009, from: [], parse: String, serialize: formatTextArray },
-      timestamp: { to: 1184, from: [1184], parse: parseTimestamp, serialize: (time: Date) => time.toISOString() },
+      timestamp: { to: 1184, from: [1184], parse: parseTimestamp, serialize: formatTimestamp },
     },
     ...(session.mustBeWritable ? { target_session_attrs: 'read-write' as const } : {}),
   }
