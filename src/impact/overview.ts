@@ -59,18 +59,12 @@ async function readSummaries(sql: Sql, organisationId: number, promptIds: number
     selectChanges(sql, organisationId, promptIds),
     selectSpanCounts(sql, organisationId, promptIds, days),
   ])
-  const liveIds = promptIds.map((id) => lists.get(id)?.at(-1)?.id)
-  const impacts = await readImpacts(
-    sql,
-    organisationId,
-    lists,
-    liveIds.filter((id) => id !== undefined),
-    margin,
-  )
+  const liveOf = new Map([...lists].map(([promptId, all]) => [promptId, all.at(-1)?.id as number]))
+  const impacts = await readImpacts(sql, organisationId, lists, [...liveOf.values()], margin)
   const impactOf = new Map(impacts.map((impact) => [impact.change.id, impact]))
   const recentOf = Map.groupBy(recent, (row) => row.promptId)
-  return promptIds.map((id, index) => ({
-    latest: impactOf.get(liveIds[index] as number) ?? null,
+  return promptIds.map((id) => ({
+    latest: impactOf.get(liveOf.get(id) as number) ?? null,
     recent: describeDays(recentOf.get(id) ?? [], days),
   }))
 }
