@@ -110,6 +110,12 @@ test('search and sort are over all prompts, and not over those of the first page
   expect(page.url()).toBe(`${own.service.url}/?sort=newest&find=TES`)
   await page.getByLabel('Search').fill('nothing')
   await page.getByText('No prompts match “nothing”').waitFor()
+  // A link to all of them takes what was looked for away, and the way back brings it again.
+  await page.getByRole('link', { name: 'Prompts', exact: true }).click()
+  await eventually(() => page.getByLabel('Search').inputValue(), '')
+  await eventually(async () => (await names()).length, 100)
+  await page.goBack()
+  await eventually(() => page.getByLabel('Search').inputValue(), 'nothing')
 })
 
 test('of many changes each has its flag, its place in the list and its verdict, and what is left out is said', async () => {
@@ -199,6 +205,22 @@ test('the chart is walked by the arrow keys, zoomed by the pointer, and is a tab
   expect(requests.filter((one) => one.includes('/stats')).length).toBe(2)
   await page.getByRole('button', { name: '7 d' }).click()
   await eventually(() => page.url(), `${own.service.url}${promptPath}?range=7d`)
+})
+
+test('a chart of one hour has no flags of other hours, and one of days has also one of 25 hours', async () => {
+  const { key, prompt } = await own.service.createTenant()
+  await addSignals(own.service, prompt, [{ value: 'positive', at: '2025-11-02T12:30:00Z' }])
+  await own.service.addHistory(prompt, [deployed('8f14e45', '2025-11-02T14:30:00Z')])
+  const openRange = (since: string, until: string) =>
+    own.open(`/prompts/${prompt}?${new URLSearchParams({ since, until })}`, { key, timezoneId: 'America/New_York' })
+  const { page: hour } = await openRange('2025-11-02T12:00:00Z', '2025-11-02T13:00:00Z')
+  await hour.locator('.u-over').waitFor()
+  await hour.getByRole('slider').press('End')
+  await hour.locator('.reading').getByText('1 positive').waitFor()
+  expect(await hour.locator('.flag').count()).toBe(0)
+  const { page: days } = await openRange('2025-10-20T04:00:00Z', '2025-11-02T04:10:00Z')
+  await days.getByText('View as table').click()
+  await days.getByRole('cell', { name: 'Sun, Nov 2, 2025' }).waitFor()
 })
 
 test('changes are filtered by action, time and branch, and split by metadata', async () => {

@@ -141,7 +141,10 @@ test('only what the key may do is offered', async () => {
 })
 
 test('a prompt is made, linked to its file and renamed', async () => {
-  const { page } = await own.open('/settings/prompts')
+  const { page } = await own.open('/')
+  await page.locator('tbody tr').first().waitFor()
+  await page.getByRole('link', { name: 'Settings' }).click()
+  await page.getByRole('link', { name: 'Prompts and links' }).click()
   await page.getByRole('button', { name: 'New prompt' }).click()
   await page.getByLabel('Name').fill('farewell')
   await page.getByRole('button', { name: 'Create prompt' }).click()
@@ -155,6 +158,9 @@ test('a prompt is made, linked to its file and renamed', async () => {
   await page.getByRole('button', { name: 'Save' }).click()
   const changed = page.getByRole('row', { name: /goodbye/ })
   await changed.getByText('live branch main').waitFor()
+  await page.getByRole('link', { name: 'Prompts', exact: true }).click()
+  await changed.getByText('none recorded').waitFor()
+  await page.goBack()
   // Archived, it leaves the list, and comes back.
   await changed.getByRole('button', { name: 'Archive goodbye' }).click()
   await changed.waitFor({ state: 'detached' })

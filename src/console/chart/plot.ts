@@ -41,7 +41,7 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
     select: { show: true, left: 0, top: 0, width: 0, height: 0 },
     scales: {
       // The first and the last interval are shown whole.
-      x: { time: true, range: (_, first, last) => [first - halfOf(columns.x), last + halfOf(columns.x)] },
+      x: { time: true, range: () => [columns.from, columns.until] },
       rate: { range: [1 - 1 / ratePart, 1] },
       count: { range: [-bottom, -bottom + (top + bottom) / countPart] },
     },
@@ -88,9 +88,6 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
     },
   }
 }
-
-/** Half of an interval, in seconds. */
-const halfOf = (x: number[]): number => ((x[1] ?? 0) - (x[0] ?? 0)) / 2 || daySeconds / 2
 
 const daySeconds = 86_400
 const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { rateOf } from '../../impact/rate.ts'
+import type { Interval } from '../pages/ranges.ts'
 import { countOf, formatMoment, formatNumber, formatPercent } from '../parts/format.ts'
 import { drawLonePoints, drawMarkers, plotOptions } from './plot.ts'
 import { type Point, toColumns } from './points.ts'
@@ -13,6 +14,7 @@ type Flag = { left: number; markers: Marker[] }
 
 type SignalsChartProps = {
   points: Point[]
+  interval: Interval
   markers: Marker[]
   /** The name of an interval, as it is shown. */
   nameOf(start: string): string
@@ -27,13 +29,13 @@ const height = 320
  * The rate as a line with its band, the counts as bars to both sides of zero, and a flag for each change. The pointer and
  * the arrow keys walk over the intervals, and what is under them stands below the chart.
  */
-export function SignalsChart({ points, markers, nameOf, onZoom, onFlag }: SignalsChartProps) {
+export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag }: SignalsChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(null)
   const [flags, setFlags] = useState<Flag[]>([])
   const [index, setIndex] = useState<number | null>(null)
   const scheme = useColourScheme()
-  const columns = toColumns(points)
+  const columns = toColumns(points, interval)
   const point = index === null ? undefined : points[index]
 
   useEffect(() => {

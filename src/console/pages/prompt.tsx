@@ -160,7 +160,7 @@ function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
   }
   return (
     <>
-      <SignalsChart points={points} markers={markers} nameOf={name} onZoom={zoom} onFlag={list} />
+      <SignalsChart points={points} interval={interval} markers={markers} nameOf={name} onZoom={zoom} onFlag={list} />
       {unflagged > 0 && (
         <p class="muted">
           {countOf(unflagged, 'older change')} in this range {unflagged === 1 ? 'has' : 'have'} no flag. Choose a

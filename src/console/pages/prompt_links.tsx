@@ -123,7 +123,7 @@ function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
     const asked = prompt
       ? api.PATCH('/api/v1/prompts/{prompt_id}', { params: { path: { prompt_id: prompt.id } }, body })
       : api.POST('/api/v1/prompts', { body })
-    return change<unknown>(asked, '/api/v1/prompts')
+    return change<unknown>(asked, '/api/v1/prompts', '/api/v1/impact')
   }
   return (
     <FormDialog

@@ -24,13 +24,12 @@ export function readRange(query: URLSearchParams, now: Date): Range & { name: st
     const intervals: Interval[] =
       days <= 3 ? ['hour'] : days <= 40 ? ['day', 'hour'] : days <= 400 ? ['day', 'week'] : ['week']
     const interval = chosen(query, intervals)
-    const [since, until] =
-      interval === 'hour' ? [from, to] : [startOfDay(from), startOfDay(new Date(to.getTime() + dayMs))]
+    const [since, until] = interval === 'hour' ? [from, to] : [startOfDay(from), startOfDay(to, 1)]
     return { name: '', since, until, interval, intervals }
   }
   const name = Object.hasOwn(ranges, query.get('range') ?? '') ? (query.get('range') as string) : usualRange
   const { days, intervals } = ranges[name] as (typeof ranges)[string]
-  const since = startOfDay(new Date(now.getTime() - (days - 1) * dayMs))
+  const since = startOfDay(now, 1 - days)
   return { name, since, until: null, interval: chosen(query, intervals), intervals }
 }
 
@@ -39,12 +38,9 @@ function chosen(query: URLSearchParams, intervals: Interval[]): Interval {
   return intervals.includes(by) ? by : (intervals[0] as Interval)
 }
 
-/** By the clock of the reader, whose days are shown. */
-function startOfDay(time: Date): Date {
-  const start = new Date(time)
-  start.setHours(0, 0, 0, 0)
-  return start
-}
+/** By the clock of the reader, whose days are shown, and have 23 to 25 hours. */
+const startOfDay = (time: Date, daysLater = 0): Date =>
+  new Date(time.getFullYear(), time.getMonth(), time.getDate() + daysLater)
 
 export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone
 

@@ -1,5 +1,5 @@
 import type { ComponentChildren, ComponentProps } from 'preact'
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { changeQuery } from '../client/router.ts'
 
 type Named = { label: string; hint?: ComponentChildren; problem?: string | false | undefined }
@@ -90,11 +90,21 @@ const typingMs = 250
 /** The search text of a list, which is also in the address. */
 export function Search({ search }: { search: string }) {
   const [typed, setTyped] = useState(search)
+  const sent = useRef(search)
   useEffect(() => {
     const find = typed.trim()
     if (find === search) return
-    const timer = setTimeout(() => changeQuery({ find, cursor: undefined }), typingMs)
+    const timer = setTimeout(() => {
+      sent.current = find
+      changeQuery({ find, cursor: undefined })
+    }, typingMs)
     return () => clearTimeout(timer)
   }, [typed])
+  // A link or the back button led to another search.
+  useEffect(() => {
+    if (search === sent.current) return
+    sent.current = search
+    setTyped(search)
+  }, [search])
   return <Input label="Search" type="search" maxLength={200} value={typed} onTyping={setTyped} />
 }
