@@ -55,6 +55,9 @@ select *, lower(commit_sha) as commit_key from history_entries where is_change;
 create index history_changes_by_time on history_entries (prompt_id, created_at, id)
 where is_change;
 
+create index history_changes_by_commit on history_entries (prompt_id, lower(commit_sha), created_at, id)
+where is_change;
+
 -- A text that entries of an organisation have, once per content. Organisations share none, so that nobody can learn
 -- what another one stores.
 create table prompt_texts (

@@ -1,19 +1,16 @@
 import { createCommitFinder } from '../history/identity.ts'
-import type { EntryRow } from '../history/schema.ts'
 import { latestInstant } from '../lib/times.ts'
 import { type Counts, totalOf } from './rate.ts'
 
-/** A change of a prompt: a history entry after which another commit was live. */
-export type ListedChange = Pick<EntryRow, 'id' | 'action' | 'branch_name' | 'created_at'> & {
-  prompt_id: number
+/** A change, from when it went live until the next change did; null while it is live. `before_id` is the change before it. */
+export type ChangeWindow = {
+  id: number
+  before_id: number | null
+  commit_sha: string
+  created_at: Date
+  live_until: Date | null
   /** The commit as it is compared: in lower case. */
   commit_key: string
-}
-
-/** A change, from when it went live until the next change did; null while it is live. `before_id` is the change before it. */
-export type ChangeWindow = ListedChange & {
-  before_id: number | null
-  live_until: Date | null
   /**
    * When signals that name the commit belong to this change. A commit that was rolled back to has several changes: each has
    * the signals from its start until the next one's. Null: from the beginning, or to the end.
@@ -29,24 +26,7 @@ export type SignalCount = Counts & { text: string | null; number: number; day: s
 export type DayCounts = Counts & { date: string }
 
 /** The signals that belong to a change, how many of them name its commit, and how many there are on each day. */
-export type ChangeCounts = Counts & { window: ChangeWindow; by_commit: number; days: Map<string, Counts> }
-
-/** The windows of these changes and of those before them. `changes` are all changes of a prompt, oldest first. */
-export function windowsOf(changes: ListedChange[], ids: Set<number>): ChangeWindow[] {
-  return changes.flatMap((change, index) => {
-    const [before, next] = [changes[index - 1], changes[index + 1]]
-    if (!ids.has(change.id) && !(next && ids.has(next.id))) return []
-    const same = changes.filter(({ commit_key }) => commit_key === change.commit_key)
-    const place = same.indexOf(change)
-    return {
-      ...change,
-      before_id: before?.id ?? null,
-      live_until: next?.created_at ?? null,
-      named_from: place > 0 ? change.created_at : null,
-      named_until: same[place + 1]?.created_at ?? null,
-    }
-  })
-}
+export type ChangeCounts = Counts & { by_commit: number; days: Map<string, Counts> }
 
 /**
  * The instants at which windows begin or end, ascending. No change goes live within a window, so each window is the span
@@ -79,7 +59,7 @@ export function splitBounds(bounds: Date[]): SplitBounds {
  */
 export function attribute(changes: ChangeWindow[], commits: string[], signals: SignalCount[]) {
   const counts = new Map<number, ChangeCounts>(
-    changes.map((window) => [window.id, { window, positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
+    changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
   )
   const bounds = boundsOf(changes)
   const numbers = new Map(bounds.map((bound, index) => [bound.getTime(), index + 1]))

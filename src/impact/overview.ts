@@ -10,7 +10,7 @@ import { readImpacts } from './read.ts'
 import type { Impact } from './schema.ts'
 import type { OverviewQuery, RecentSignals } from './schema_overview.ts'
 import { createSortedLists } from './sort.ts'
-import { selectChanges } from './store.ts'
+import { selectNewestChanges } from './store.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 
@@ -55,16 +55,17 @@ export function createOverview({ db, clock, rollup }: Services) {
 }
 
 async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], days: Date[], margin: number) {
-  const [lists, recent] = await Promise.all([
-    selectChanges(sql, organisationId, promptIds),
+  const [live, recent] = await Promise.all([
+    selectNewestChanges(sql, organisationId, promptIds),
     selectSpanCounts(sql, organisationId, promptIds, days),
   ])
-  const liveOf = new Map([...lists].map(([promptId, all]) => [promptId, all.at(-1)?.id as number]))
-  const impacts = await readImpacts(sql, organisationId, lists, [...liveOf.values()], margin)
+  const liveIds = live.map(({ id }) => id)
+  const impacts = await readImpacts(sql, organisationId, promptIds, liveIds, margin)
   const impactOf = new Map(impacts.map((impact) => [impact.change.id, impact]))
+  const latestOf = new Map(live.map((change) => [change.prompt_id, impactOf.get(change.id)]))
   const recentOf = Map.groupBy(recent, (row) => row.promptId)
   return promptIds.map((id) => ({
-    latest: impactOf.get(liveOf.get(id) as number) ?? null,
+    latest: latestOf.get(id) ?? null,
     recent: describeDays(recentOf.get(id) ?? [], days),
   }))
 }

@@ -8,7 +8,8 @@ import { splitBounds } from './attribute.ts'
 import { addCounts, totalOf } from './rate.ts'
 import { type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
 import { compareSides, type DayPair } from './side_by_side.ts'
-import { type KnownCommit, selectEntryOfCommit, selectKnownCommits, selectSignalCounts } from './store.ts'
+import { selectSignalCounts } from './store.ts'
+import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_compare.ts'
 
 /** More commits with the same beginning are ambiguous anyway. */
 const maxKnownCommits = 100

@@ -1,29 +1,25 @@
 import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
-import { type EntryRow, showTitledEntry } from '../history/schema.ts'
+import { showTitledEntry } from '../history/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, type DayCounts, daysOf } from './attribute.ts'
 import { effectiveCounts, verdictFor } from './compare.ts'
 import { differenceOf, totalOf } from './rate.ts'
-import { countSignals } from './read.ts'
+import { readCounts } from './read.ts'
 import type { ChangeDays } from './schema_compare.ts'
-import { selectChanges, selectEntries } from './store.ts'
 
 /** How a change compares with the one before it, day by day since it went live, as the data is today. */
 export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
-  const { organisationId } = prompt
-  const lists = await selectChanges(sql, organisationId, [prompt.id])
-  const counts = await countSignals(sql, organisationId, lists, [entryId])
-  const own = counts.get(entryId)
-  if (!own) throw notFound()
-  const { before_id: beforeId } = own.window
-  const earlier = beforeId === null ? undefined : counts.get(beforeId)
-  const entries = await selectEntries(sql, organisationId, [entryId, ...(beforeId === null ? [] : [beforeId])])
-  const showEntry = (id: number) => showTitledEntry(entries.find((entry) => entry.id === id) as EntryRow)
+  const { changes, counts } = await readCounts(sql, prompt.organisationId, [prompt.id], [entryId])
+  const change = changes.find(({ id }) => id === entryId)
+  if (!change) throw notFound()
+  const before = changes.find(({ id }) => id === change.before_id)
+  const own = counts.get(entryId) as ChangeCounts
+  const earlier = before && (counts.get(before.id) as ChangeCounts)
   const [ofBefore, ofOwn] = [earlier ? daysOf(earlier) : null, daysOf(own)]
   return {
-    change: showEntry(entryId),
-    before: beforeId === null ? null : showEntry(beforeId),
+    change: showTitledEntry(change),
+    before: before ? showTitledEntry(before) : null,
     days: differenceByDay(ofBefore, ofOwn, margin),
     health: {
       before: earlier && ofBefore ? describeHealth(earlier, ofBefore.length) : null,

@@ -10,7 +10,7 @@ import { selectDayCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts, type Sort } from './schema_overview.ts'
-import { selectLastChanges } from './store.ts'
+import { selectNewestChanges } from './store.ts'
 
 /** The signals from one midnight, UTC, to another count. */
 type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
@@ -110,7 +110,7 @@ async function readValues(
   if (sort === 'name') return prompts.map(({ name }) => name)
   const ids = prompts.map(({ id }) => id)
   if (sort === 'last_change') {
-    const changes = await selectLastChanges(sql, organisationId, ids)
+    const changes = await selectNewestChanges(sql, organisationId, ids)
     const times = new Map(changes.map(({ prompt_id, created_at }) => [prompt_id, created_at.getTime()]))
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }

@@ -1,51 +1,112 @@
 import type { Sql } from '../db/client.ts'
-import type { Action, EntryRow } from '../history/schema.ts'
+import type { EntryRow } from '../history/schema.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { ListedChange, SignalCount, SplitBounds } from './attribute.ts'
+import type { ChangeWindow, SignalCount, SplitBounds } from './attribute.ts'
+import type { ImpactQuery } from './schema.ts'
 
-/** All changes of prompts, oldest first, by prompt. */
-export type ChangeLists = Map<number, ListedChange[]>
+/** A history entry that went live, and its window. */
+export type Change = EntryRow & ChangeWindow & { prompt_id: number }
 
-type ChangeValues = [id: number, commitKey: string, time: number, action: Action, branch: string]
+type PageToSelect = Pick<ImpactQuery, 'action' | 'branch' | 'since' | 'until' | 'limit'> & { offset: number }
 
-/** As JSON: the driver takes several times as long for as many rows. */
-export async function selectChanges(sql: Sql, organisationId: number, promptIds: number[]): Promise<ChangeLists> {
-  const rows = await sql<{ prompt_id: number; changes: ChangeValues[] }>`
+/** The ids of a page of a prompt's changes, newest first, and how many changes match. */
+export async function selectChangePage(sql: Sql, { id, organisationId }: OwnedPrompt, page: PageToSelect) {
+  const { action, branch, since, until, limit, offset } = page
+  const [row] = await sql<{ totalCount: number; ids: number[] }>`
+    with matching as materialized (
+      select h.id, h.created_at
+      from history_changes h
+      where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
+        and (${action}::text[] is null or h.action = any(${action}::text[]))
+        and (${branch}::text is null or h.branch_name = ${branch})
+        and h.created_at >= coalesce(${since}, '-infinity'::timestamptz)
+        and h.created_at <= coalesce(${until}, 'infinity'::timestamptz)
+    )
     select
-      h.prompt_id,
-      json_agg(
-        json_build_array(h.id, h.commit_key, (extract(epoch from h.created_at) * 1000)::bigint, h.action, h.branch_name)
-        order by h.created_at, h.id
-      ) as changes
-    from history_changes h
-    where h.organisation_id = ${organisationId} and h.prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
-    group by h.prompt_id`
-  const list = (prompt_id: number, changes: ChangeValues[]) =>
-    changes.map(([id, commit_key, time, action, branch_name]) => {
-      return { id, prompt_id, commit_key, created_at: new Date(time), action, branch_name }
-    })
-  return new Map(rows.map(({ prompt_id, changes }) => [prompt_id, list(prompt_id, changes)]))
+      (select count(*) from matching) as "totalCount",
+      to_json(array(
+        select id from matching
+        order by created_at desc, id desc
+        offset ${offset}::bigint limit ${limit}
+      )) as ids`
+  return row as NonNullable<typeof row>
 }
 
-export const selectEntries = (sql: Sql, organisationId: number, ids: number[]) =>
-  sql<EntryRow>`
-    select
-      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at, h.title
-    from history_entries h
-    where h.organisation_id = ${organisationId} and h.id = any(${ids.map(String)}::text[]::bigint[])`
-
-/** When the live change of each of these prompts went live. */
-export const selectLastChanges = (sql: Sql, organisationId: number, promptIds: number[]) =>
-  sql<{ prompt_id: number; created_at: Date }>`
-    select p.id as prompt_id, h.created_at
+/** The live change of each of these prompts, and those of its newest `limit` ones that went live from `since` on. */
+export const selectNewestChanges = (
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  { since, limit }: { since: Date | null; limit: number } = { since: null, limit: 1 },
+) =>
+  sql<{ prompt_id: number; id: number; created_at: Date }>`
+    select p.id as prompt_id, h.id, h.created_at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     cross join lateral (
-      select h.created_at
+      select h.id, h.created_at, row_number() over (order by h.created_at desc, h.id desc) as place
       from history_changes h
       where h.organisation_id = ${organisationId} and h.prompt_id = p.id
       order by h.created_at desc, h.id desc
-      limit 1
-    ) h`
+      limit ${limit}
+    ) h
+    where h.place = 1 or h.created_at >= ${since}`
+
+/** Those of these entries that are changes, of any prompt of the organisation, and the changes before them. */
+export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): Promise<Change[]> =>
+  sql<Change>`
+    with given as (
+      select
+        h.id,
+        (
+          select before.id
+          from history_changes before
+          where before.organisation_id = h.organisation_id and before.prompt_id = h.prompt_id and (before.created_at, before.id) < (h.created_at, h.id)
+          order by before.created_at desc, before.id desc
+          limit 1
+        ) as before_id
+      from history_changes h
+      where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.organisation_id = ${organisationId}
+    )
+    select
+      h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
+      h.created_at, h.title, w.before_id,
+      (
+        select later.created_at
+        from history_changes later
+        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id and (later.created_at, later.id) > (h.created_at, h.id)
+        order by later.created_at, later.id
+        limit 1
+      ) as live_until,
+      h.commit_key,
+      (
+        select h.created_at
+        from history_changes earlier
+        where earlier.organisation_id = h.organisation_id and earlier.prompt_id = h.prompt_id and earlier.commit_key = h.commit_key
+          and (earlier.created_at, earlier.id) < (h.created_at, h.id)
+        limit 1
+      ) as named_from,
+      (
+        select later.created_at
+        from history_changes later
+        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id and later.commit_key = h.commit_key
+          and (later.created_at, later.id) > (h.created_at, h.id)
+        order by later.created_at, later.id
+        limit 1
+      ) as named_until
+    from (
+      select id, before_id from given
+      union all
+      select before_id, null from given where before_id not in (select id from given)
+    ) w
+    join history_changes h on h.organisation_id = ${organisationId} and h.id = w.id`
+
+/** The commits of all changes of these prompts, in lower case. */
+export const selectChangeCommits = (sql: Sql, organisationId: number, promptIds: number[]) =>
+  sql<{ prompt_id: number; commits: string[] }>`
+    select prompt_id, json_agg(distinct commit_key) as commits
+    from history_changes
+    where organisation_id = ${organisationId} and prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
+    group by prompt_id`
 
 /** How many longer hashes in signals count for the short one of a change: clients may make up any number. */
 const maxLongerHashes = 100
@@ -165,60 +226,3 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
       where number between 1 and cardinality(p.bounds) - 1 or left(text, 7) in (select left(unnest(p.shown), 7))
       group by text, number, day
     ) c`
-
-/** A commit in lower case as a history entry or a signal has it. */
-export type KnownCommit = { text: string; is_entry: boolean }
-
-/**
- * The commits of a prompt's history and signals that begin with one of these 7 characters. Clients may make up any number,
- * so at most `limit` of the signals are read per beginning.
- */
-export const selectKnownCommits = (sql: Sql, { id, organisationId }: OwnedPrompt, begins: string[], limit: number) =>
-  sql<KnownCommit>`
-    select text, bool_or(is_entry) as is_entry
-    from (
-      select lower(h.commit_sha) as text, true as is_entry
-      from unnest(${begins}::text[]) given (begin)
-      cross join lateral (
-        select h.commit_sha
-        from history_entries h
-        where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
-          and lower(h.commit_sha) >= given.begin and lower(h.commit_sha) < given.begin || chr(1114111)
-        -- Makes Postgres search by commit, also where the table was small when it last looked.
-        offset 0
-      ) h
-      union all
-      select c.commit_sha, false
-      from unnest(${begins}::text[]) given (begin)
-      cross join lateral (
-        select distinct c.commit_sha
-        from signal_commit_counts c
-        where c.organisation_id = ${organisationId} and c.prompt_id = ${id} and c.minutes = 1440
-          and c.commit_sha >= given.begin and c.commit_sha < given.begin || chr(1114111)
-        order by c.commit_sha
-        limit ${limit}
-      ) c
-      union all
-      select commit_of_signal(s.metadata), false
-      from signals s
-      where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and left(commit_of_signal(s.metadata), 7) = any(${begins}::text[])
-        and s.id between (
-          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
-        ) and 9223372036854775807
-    ) known
-    group by text`
-
-/** The newest history entry with one of these commits in lower case, one that went live if there is one. */
-export async function selectEntryOfCommit(
-  sql: Sql,
-  { id, organisationId }: OwnedPrompt,
-  commits: string[],
-): Promise<EntryRow | undefined> {
-  const [entry] = await sql<EntryRow>`
-    select h.*
-    from history_entries h
-    where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and lower(h.commit_sha) = any(${commits}::text[])
-    order by h.action in ('deployed', 'pr_merged') desc, h.created_at desc, h.id desc
-    limit 1`
-  return entry
-}

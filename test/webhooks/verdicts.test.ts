@@ -205,7 +205,7 @@ test.each([
     await watch(createSignalRollup(db), { ...noted, isEmbedded })()
     expect(counted).toHaveLength(5)
     const ofStep = texts.filter((text) => /history_changes|verdict_looks as/.test(text))
-    expect(ofStep).toHaveLength(steps * 2)
+    expect(ofStep).toHaveLength(steps * 4)
   },
 )
 
