@@ -8,7 +8,7 @@ export const commands = onDatabase([
   {
     usage: 'audit list --org ORG [--limit N] [--cursor C]',
     description: 'lists who changed keys, plans, prompts and webhooks of an organisation, newest first',
-    check: (args) => args.integer('limit', 1),
+    check: (args) => args.asQuery(cursorParams.parse),
     async run({ db, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
       const { data, nextCursor } = await listAudit(db, id, args.asQuery(cursorParams.parse))

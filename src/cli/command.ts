@@ -91,8 +91,9 @@ export class Arguments {
     return Number(number) * (unitMs[unit] as number)
   }
 
-  /** Parses options like a query of the API, which ignores unknown ones. */
+  /** Parses options like a query of the API, which ignores unknown ones, but not like it a wrong page or limit. */
   asQuery<T>(parse: (query: URLSearchParams) => T): T {
+    for (const name of ['page', 'limit']) this.integer(name, 1)
     return this.naming(() => parse(new URLSearchParams(this.options as Record<string, string>)))
   }
 

@@ -93,7 +93,7 @@ export const commands = onDatabase([
   {
     usage: 'endpoints deliveries ID [--limit N] [--cursor C]',
     description: 'lists the events that an endpoint was sent in the last 14 days, newest first',
-    check: (args) => args.integer('limit', 1),
+    check: (args) => args.asQuery(cursorParams.parse),
     async run({ db, args, output }) {
       const page = args.asQuery(cursorParams.parse)
       const { data, nextCursor } = await listDeliveries(db, args.positional(0), page, operator)

@@ -59,7 +59,6 @@ const readCommands = onDatabase([
 export const commands = [...readCommands, ...signalImportCommands, ...signalDataCommands]
 
 function parseListQuery(args: Arguments): SignalListQuery {
-  args.integer('limit', 1)
   return args.asQuery((query) => {
     for (const filter of args.list('metadata') ?? []) {
       const end = filter.indexOf('=')

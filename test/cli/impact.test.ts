@@ -132,6 +132,8 @@ test.each([
   [['report', '--org', 'x', '--format', 'html'], '--format must be'],
   [['report', '--org', 'x', '--pr', 'seven'], '--pr must be'],
   [['report', '--org', 'x', '--commit', 'abc'], '--commit must be'],
+  [['impact', '--prompt', 'pmt_x', '--page', 'two'], '--page must be'],
+  [['history', 'list', '--prompt', 'test', '--limit', '0'], '--limit must be'],
   [['impact', '--prompt', 'greeting', '--url', 'http://127.0.0.1:9'], '--prompt must be an id (pmt_…) with --url'],
 ])('wrong usage is named: %p', async (args, message) => {
   const { status, stderr } = await run(args, { settings: { ...settings, PROMPT_SIGNALS_KEY: tenant.key } })
