@@ -1,3 +1,4 @@
+import { commitKey, isSameCommit } from '../history/identity.ts'
 import { maxPageSize } from '../lib/params.ts'
 import { counted, oneLine } from '../lib/texts.ts'
 import type { Impact } from './schema.ts'
@@ -49,14 +50,15 @@ async function readChanges(source: ImpactSource, id: string, since: Date): Promi
 
 function isWanted({ change }: Impact, { pullRequest, commit }: ReportQuery): boolean {
   const isOfPullRequest = [`${change.pr_number}`, change.pr_url].includes(pullRequest)
-  const isOfCommit = commit !== null && change.commit_sha.toLowerCase().startsWith(commit)
+  const isOfCommit = commit !== null && isSameCommit(commitKey(change.commit_sha), commit)
   return (pullRequest === null || isOfPullRequest) && (commit === null || isOfCommit)
 }
 
 const order = ['worse', 'better', 'same', 'undecided', null]
 
 const compare = (a: Impact, b: Impact): number =>
-  order.indexOf(a.verdict) - order.indexOf(b.verdict) || (a.change.created_at < b.change.created_at ? 1 : -1)
+  order.indexOf(a.verdict) - order.indexOf(b.verdict) ||
+  Date.parse(b.change.created_at) - Date.parse(a.change.created_at)
 
 /** How a report is written. `plain` escapes a string of a client. */
 type Style = {

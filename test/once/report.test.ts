@@ -43,6 +43,14 @@ test('a report reads every page of the prompts that changed, and shows bad news 
   const all = { since: new Date('2026-11-01'), prompt: null, pullRequest: null, commit: null }
   expect((await readReport(source, all)).map(({ change }) => change.id)).toEqual([3, 4, 2, 1])
   expect(queries).toEqual(['prompts null', 'a 1', 'a 2', 'prompts next', 'b 1'])
+  const created_at = changes[3]?.change.created_at
+  const commits = ['45c48cc', 'release-12', 'release-1']
+  changes.splice(1, 3, ...commits.map((commit_sha, index) => changeOf(index + 2, 'same', { commit_sha, created_at })))
+  const idsOf = async (commit: string) => (await readReport(source, { ...all, commit })).map(({ change }) => change.id)
+  expect(await idsOf('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e12')).toEqual([2])
+  expect(await idsOf('release-1')).toEqual([4])
+  // Of the same time, in the order of the impact.
+  expect((await readReport(source, all)).map(({ change }) => change.id)).toEqual([2, 3, 4, 1])
 })
 
 test('no string of a client is Markdown, notifies anybody or forges a link', () => {
