@@ -72,7 +72,7 @@ const forPeople = ({ out, hasColour }: Streams): Output => ({
       out(`${cells.join(gap).trimEnd()}\n`)
     }
   },
-  text: (text) => out(text.split('\n').map(oneLine).join('\n')),
+  text: (text) => out(text.replace(/[^\n\t]+/g, oneLine)),
   say: (line) => out(`${line}\n`),
 })
 

@@ -45,3 +45,12 @@ test('a table fits 120 columns: it cuts the widest texts, leaves out empty colum
   expect(lines[1]).toBe(`${row.id}  ${'n'.repeat(33)}…  ${'p'.repeat(33)}…  1970-01-01 00:00`)
   expect(draw([], ['id'])).toEqual(['id'])
 })
+
+test('a text keeps its lines and tabs, and cannot steer the terminal', () => {
+  let shown = ''
+  const out = (text: string) => {
+    shown += text
+  }
+  createOutput(false, { out, err: out, hasColour: false }).text('-\t\ta\u001b[31m\n+\u202eb\n')
+  expect(shown).toBe('-\t\ta [31m\n+ b\n')
+})
