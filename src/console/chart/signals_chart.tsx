@@ -1,10 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { rateOf } from '../../impact/rate.ts'
-import type { Interval } from '../pages/ranges.ts'
 import { countOf, formatMoment, formatNumber, formatPercent } from '../parts/format.ts'
 import { drawLonePoints, drawMarkers, plotOptions } from './plot.ts'
-import { type Point, toColumns } from './points.ts'
+import { type Interval, type Point, toColumns } from './points.ts'
 
 /** A change that went live, as a flag on the chart. */
 type Marker = { id: number; time: string; label: string; title: string | null | undefined }

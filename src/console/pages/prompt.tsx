@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks'
+import type { Interval } from '../chart/points.ts'
 import { SignalsChart } from '../chart/signals_chart.tsx'
 import { get, type Schemas } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
@@ -16,7 +17,7 @@ import { ChangeDetail } from './change_detail.tsx'
 import { ChangeList, changesPerPage, getImpact } from './change_list.tsx'
 import { FirstSignal, useFirstSignal } from './first_signal.tsx'
 import { PromptNotFound } from './not_found.tsx'
-import { type Interval, nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
+import { nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
 import { Split } from './split.tsx'
 
 /** A prompt: what its last change did, the evidence over time, and every change before it. */

@@ -1,6 +1,6 @@
 // The ranges of time that a chart can show, and how it asks for them.
+import type { Interval } from '../chart/points.ts'
 
-export type Interval = 'hour' | 'day' | 'week' | 'month'
 export type Range = { since: Date; until: Date | null; interval: Interval }
 
 const dayMs = 86_400_000
