@@ -17,8 +17,11 @@ const earliestInstant = new Date('0001-01-01T00:00:00Z')
 
 /** Compares two versions of a prompt that ran at the same time, by the commits that signals name. */
 export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery): Promise<SideBySide> {
-  const begins = [query.base, query.head].map((commit) => commit.slice(0, shortestHash))
-  const known = await selectKnownCommits(sql, prompt, [...new Set(begins)], maxKnownCommits)
+  const given = [query.base, query.head]
+  const begins = new Set(given.map((commit) => commit.slice(0, shortestHash)))
+  const known = await selectKnownCommits(sql, prompt, [...begins], maxKnownCommits)
+  // A short hash in signals may begin both.
+  known.push(...given.map((text) => ({ text, is_entry: false })))
   const resolve = (path: 'base' | 'head'): ResolvedCommit => {
     const found = resolveCommit(query[path], known)
     if (found) return found

@@ -46,6 +46,7 @@ beforeAll(async () => {
   await addSignals(service, tenant.prompt, signals(3, 1, { at: '2026-11-02T10:00:00.000Z', commit: like }))
   await addSignals(service, tenant.prompt, signals(3, 1, { at: '2026-11-03T10:00:00.000Z', commit: alike }))
   // A short hash that could name either counts for neither.
+  await addSignals(service, tenant.prompt, signals(2, 2, { at: '2026-11-03T10:00:00.000Z', commit: '5555555' }))
   await addSignals(service, tenant.prompt, signals(9, 9, { at: '2026-11-03T10:00:00.000Z', commit: '3333333cc' }))
   await rollUp(service, tenant.prompt, 700)
 })
@@ -100,6 +101,7 @@ test.each([
   ['9999999', '8888888', 'Neither commit has signals.'],
   [base, '9999999', 'The head has no signals.'],
   [like, alike, 'There is no day with signals of both.'],
+  ['5555555'.padEnd(40, 'c'), '5555555'.padEnd(40, 'd'), 'Neither commit has signals.'],
 ])('%s against %s is undecided, and says why', async (one, other, reason) => {
   const { data } = (await read(`base=${one}&head=${other}`)).body
   expect(data).toMatchObject({ reason, verdict: 'undecided', difference: null, signals_needed: null, share: null })
@@ -112,6 +114,7 @@ test.each([
   [`base=111111&head=${head}`, 'base'],
   [`base=${base}&head=3333333`, 'head'],
   [`base=${base}&head=1111111A`, 'head'],
+  [`base=4444444&head=${'4444444dd'.padEnd(40, '0')}`, 'head'],
   [`base=${base}&head=${head}&since=2026-11-02&until=2026-11-02`, 'since'],
   [`base=${base}&head=${head}&margin=1`, 'margin'],
 ])('%s is rejected and named', async (query, name) => {
