@@ -124,14 +124,14 @@ const maxCounted = 10_000
 
 /**
  * Those of these prompts that are not archived, that an endpoint wants the verdicts of, and that have new signals.
- * `signalsSince` counts the signals since the first such endpoint was created if the prompt is looked at for the first time;
- * else it is null.
+ * `signalsSince` counts the signals since the first such endpoint was created if the prompt is looked at for the first time
+ * since then; else it is null.
  */
 export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptIds: number[]) =>
   sql<PromptToLookAt>`
     select
       p.id, p.public_id as "publicId", p.name, newest.id as "newestSignal",
-      case when look.signal_id is null then (
+      case when coalesce(look.signal_id, 0) < wanted.created_after_signal then (
         select count(*)
         from (
           select from signals s

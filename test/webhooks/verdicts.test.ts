@@ -158,6 +158,14 @@ test('an endpoint is not told of verdicts that were known before it was created'
   await send(flipped, after, 0, 3_000)
   await look()
   expect(await readTold(org)).toEqual(['fresh better', 'flipped worse'])
+  // The same for one that comes after another was removed.
+  await db.sql`
+    delete from webhook_endpoints where organisation_id = (select id from organisations where public_id = ${org})`
+  await send(fresh, after, 0, 3_000)
+  await insertEndpoints(db, org)
+  await send(fresh, after, 0, 10)
+  await look()
+  expect(await readTold(org)).toEqual(['fresh better', 'flipped worse'])
 })
 
 test('organisations take turns, and a prompt that cannot be read stops no other', async () => {
