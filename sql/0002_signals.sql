@@ -101,7 +101,7 @@ create function write_signals(
   -- The prompts that the signals are of, each once, with the organisations and the public ids that they must have. After a
   -- failover that lost changes, another organisation's prompt may have the id that a replica remembers.
   prompt_ids bigint[],
-  prompt_owners bigint[],
+  prompt_organisation_ids bigint[],
   prompt_public_ids text[],
   -- For each signal, the position of its month and of its prompt in the arrays above.
   month_numbers integer[],
@@ -117,7 +117,7 @@ create function write_signals(
   keys_sent_at timestamptz,
   -- The months that browser keys are limited by: each key's month once; and for each signal, the position of its key's
   -- month or null. All four are null when no signal came with a browser key.
-  browser_key_owners bigint[],
+  browser_key_organisation_ids bigint[],
   browser_key_ids bigint[],
   browser_key_months date[],
   browser_key_numbers integer[],
@@ -150,7 +150,7 @@ declare
   browser_key_blocks integer[];
   -- The positions of the prompts that do not exist; null when all do.
   missing_prompts integer[];
-  -- Whether every signal is recorded, whatever the others are.
+  -- Whether all signals are recorded. No signal is then decided on its own.
   is_plain boolean;
   -- For the signal at hand.
   month_number integer;
@@ -177,7 +177,7 @@ begin
     array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_numbers))),
     (
       select array_agg(g.number)
-      from unnest(prompt_ids, prompt_owners, prompt_public_ids) with ordinality g (id, owner, public_id, number)
+      from unnest(prompt_ids, prompt_organisation_ids, prompt_public_ids) with ordinality g (id, owner, public_id, number)
       where not exists (
         select from prompts p where p.id = g.id and p.organisation_id = g.owner and p.public_id = g.public_id
       )
@@ -191,7 +191,7 @@ begin
       array_agg(coalesce(u.used, 0) order by m.number), array_agg(k.monthly_limit order by m.number),
       array_agg(coalesce(u.block, 0) order by m.number)
     into browser_key_used_before, browser_key_limits, browser_key_blocks
-    from unnest(browser_key_owners, browser_key_ids, browser_key_months) with ordinality m (owner, key_id, month, number)
+    from unnest(browser_key_organisation_ids, browser_key_ids, browser_key_months) with ordinality m (owner, key_id, month, number)
     left join lateral (
       select k.monthly_limit from api_keys k where k.organisation_id = m.owner and k.id = m.key_id limit 1
     ) k on true
@@ -281,7 +281,7 @@ begin
   if browser_key_numbers is not null then
     insert into key_usage as u (organisation_id, key_id, month, block, used)
     select
-      browser_key_owners[n], browser_key_ids[n], browser_key_months[n], browser_key_blocks[n], browser_key_used[n]
+      browser_key_organisation_ids[n], browser_key_ids[n], browser_key_months[n], browser_key_blocks[n], browser_key_used[n]
     from generate_series(1, cardinality(browser_key_ids)) n
     where browser_key_used[n] > browser_key_used_before[n]
     on conflict (organisation_id, key_id, month, block) do update set used = excluded.used, block = excluded.used / 200;
@@ -308,8 +308,8 @@ begin
 end
 $$;
 
--- Commits what made the result without waiting for the disk, which releases its locks, and then waits for a second
--- transaction. The log is sequential, so that one confirms the first; the message does nothing but make it wait.
+-- Commits the write without waiting for the disk, which releases its locks. A second transaction then waits for the disk:
+-- the log is sequential, so the first one is durable too. The message only gives the second one something to wait for.
 create procedure commit_early(inout result json)
 language plpgsql
 as $$

@@ -25,7 +25,7 @@ const largeBodies = createInFlightLimiter({
   rejectWith: () => unavailable('overload', 'Too many large bodies are in flight. Try again shortly.'),
 })
 
-/** Reserves memory for a body that is not small, until the response. The runtime frees it then, too. */
+/** Reserves memory for a body that is not small, until the response. The runtime also frees the body then. */
 function reserveLarge(context: RequestContext): Reserve {
   let bytes = 0
   let entered: ReturnType<typeof largeBodies.enter> | undefined

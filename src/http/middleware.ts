@@ -7,7 +7,7 @@ import {
   type UnavailableReason,
   unavailable,
 } from '../errors.ts'
-import { settle, track } from '../lib/deadline.ts'
+import { settle, watchDeadline } from '../lib/deadline.ts'
 import type { Scope } from '../lib/scopes.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
@@ -112,7 +112,7 @@ export function createRouteWrapper(services: Services) {
     fail(this, this.deadlineError())
   }
 
-  /** The log and the metrics name a route by its template, unless a name is given. */
+  /** Wraps a handler that needs no key. The log and the metrics name the route by its template, unless a name is given. */
   const publicRoute =
     <Params>(handle: (context: RequestContext, params: Params) => Promise<Response>, name?: string): Route<Params> =>
     ({ request, params, route, receiver, deadline }) =>
@@ -120,7 +120,7 @@ export function createRouteWrapper(services: Services) {
         const context = new RequestContext(request, name ?? route, resolve, onTimeout, receiver, baseUrl)
         if (deadline !== undefined) context.deadline = deadline
         metrics.requests.began()
-        track(context)
+        watchDeadline(context)
         // Handlers of requests that arrived together run back to back, which raises throughput.
         deferToImmediate(() => {
           try {
@@ -145,7 +145,10 @@ export function createRouteWrapper(services: Services) {
 
   return {
     publicRoute,
-    /** Requires a key with the scope before reading anything else. Null accepts any key: for its own data, and 404s. */
+    /**
+     * Checks the rate of the address, the key, its origin and scope, the rate of the key, and whether it may use the prompt,
+     * in this order and before anything else is read. The scope null accepts any key: for its own data, and 404s.
+     */
     authenticated<Params>(
       scope: Scope | null,
       handle: (context: RequestContext, params: Params, caller: Caller) => Promise<Response>,
@@ -169,16 +172,6 @@ export function createRouteWrapper(services: Services) {
           requireAllowedPrompt(current, params)
           return current
         }
-        const enter = (caller: Caller) => {
-          context.caller = caller
-          context.verifyAgain = async () => requireNotNarrowed(caller, await verifyCurrent())
-          requireAccess(caller)
-          const rejected = rejectExceeded(context, perKey?.take(caller.id), 'key_rate')
-          if (rejected) return rejected
-          requireAllowedPrompt(caller, params)
-          const answer = handle(context, params, caller)
-          return request.method === 'GET' ? answer.then(readAgainIfLost) : answer
-        }
         let lostBefore = lostConnections()
         // In a failover to a server that lacks the last changes, the rows that were read may be of another organisation now.
         const readAgainIfLost = async (response: Response): Promise<Response> => {
@@ -188,6 +181,16 @@ export function createRouteWrapper(services: Services) {
           const current = await verifyCurrent()
           context.caller = current
           return readAgainIfLost(await handle(context, params, current))
+        }
+        const enter = (caller: Caller) => {
+          context.caller = caller
+          context.verifyAgain = async () => requireNotNarrowed(caller, await verifyCurrent())
+          requireAccess(caller)
+          const rejected = rejectExceeded(context, perKey?.take(caller.id), 'key_rate')
+          if (rejected) return rejected
+          requireAllowedPrompt(caller, params)
+          const answer = handle(context, params, caller)
+          return request.method === 'GET' ? answer.then(readAgainIfLost) : answer
         }
         // No promise for a cached key: `T | Promise<T>` here and in KeyVerifier is measurable in throughput.
         const caller = verify()

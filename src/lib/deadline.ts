@@ -28,7 +28,7 @@ function checkDeadlines(): void {
 }
 
 /** Calls `onTimeout` at the deadline, unless the work is settled before. */
-export function track(work: Timed): void {
+export function watchDeadline(work: Timed): void {
   tracked.push(work)
   timer ??= setInterval(checkDeadlines, precisionMs)
 }
@@ -44,7 +44,7 @@ export function settle(work: Timed): boolean {
 export const within = <T>(ms: number, promise: PromiseLike<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     const work = { deadline: performance.now() + ms, settled: false, onTimeout: () => reject(new DeadlineError()) }
-    track(work)
+    watchDeadline(work)
     promise.then(
       (result) => settle(work) && resolve(result),
       (error) => settle(work) && reject(error),

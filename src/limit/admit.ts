@@ -24,7 +24,7 @@ const maxOrganisations = 100_000
 /** How long a cached refusal holds. The notification of a changed limit may be lost with its connection. */
 const refusalTrustedForMs = 1_000
 
-/** Refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
+/** With Redis, refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
 export function createAdmission(db: Db, redis?: Redis, observe?: GateObserver) {
   const gate = redis && createGate(redis, observe?.breakerChanged)
   /** Hints that save calls of the gate. Nothing is refused because of them. */
@@ -76,7 +76,7 @@ export function createAdmission(db: Db, redis?: Redis, observe?: GateObserver) {
   }
 
   return {
-    /** Counts a signal at the gate near the limit. Returns the usage of a full month, else undefined: mostly without a promise. */
+    /** Counts a signal at the gate, unless the month is known to be far from full. Returns the usage of a full month. */
     admit(organisationId: number, month: Month): Usage | undefined | Promise<Usage | undefined> {
       const known = findKnown(organisationId, month)
       if (known && isFarFromFull(known)) return undefined

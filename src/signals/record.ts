@@ -1,16 +1,16 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { invalid, unavailable } from '../errors.ts'
+import { unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
-import { createGroupCommit } from '../lib/group_commit.ts'
-import { closedMonth, monthOf } from '../lib/months.ts'
+import { closedMonth, type Month, monthOf } from '../lib/months.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { type Admission, createRefusals, isFull } from '../limit/admit.ts'
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { findUsedKeys, type SignalToWrite, type UsedKey, type WriteResult, writeSignals } from './store.ts'
+import { createGroupCommit } from './group_commit.ts'
+import { findUsedKeys, idOfKey, type SignalToWrite, type UsedKey, type WriteResult, writeSignals } from './store.ts'
 
 /** The metadata is JSON. */
 export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
@@ -19,8 +19,8 @@ export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'
 type BrowserKey = { id: number; monthlyLimit: number | null }
 
 /**
- * The answer to the caller. The usage is that of the limit to report: the browser key's if it has one, unless it is the
- * organisation's month that refuses the signal.
+ * The answer to the caller. `used` and `limit` are those to report, also of a recorded signal: the browser key's if it has
+ * a limit, unless it is the organisation's month that refuses the signal.
  */
 type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
@@ -35,7 +35,7 @@ type PendingSignal = SignalToWrite & { deadline: number }
 
 /** The part of a caller's time that is reserved for the write itself. */
 const writeMs = 500
-/** A write that takes longer than the first, and the second for each signal, waits for the disk, a standby or a lock. */
+/** A write that takes longer than the first plus the second per signal waits for the disk, a standby or a lock. */
 const [slowWriteMs, slowSignalMs] = [8, 0.03]
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
@@ -49,10 +49,11 @@ export function createSignalRecorder(
 ) {
   /** Keeps a flood of requests with a full key off Postgres. */
   const keyRefusals = createRefusals(10_000)
-  /** Whether the last two writes were slow. Of two in flight, one may be confirmed together with the other, and so be fast. */
+  /** Whether the last two writes were slow: of two that are confirmed together, the second looks fast. */
   let wereSlow = [false, false]
   const commitsEarly = () => !db.isEmbedded && wereSlow.includes(true)
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
+    /** One statement is one transaction. */
     async write(signals) {
       const startedAt = performance.now()
       const writing = writeSignals(db.sql, signals, { commitsEarly: commitsEarly() })
@@ -82,19 +83,17 @@ export function createSignalRecorder(
   // A batch must not hold an Idempotency-Key twice, so requests with the same key wait for each other.
   const oneAtATime = createSemaphore({ maxWaitingPerTenant: 100 })
 
-  const findUsedKey = createDataLoader(
-    (keys: UsedKey[]) => findUsedKeys(db.sql, keys),
-    ({ key }) => key,
-  )
+  const findUsedKey = createDataLoader((keys: UsedKey[]) => findUsedKeys(db.sql, keys), idOfKey)
 
-  async function recordOnce(signal: PendingSignal, key: string, fullKey: Usage | null | undefined) {
-    // What was recorded before the refusal is committed, so a key that is not found is no replay. Anybody can read a
+  async function recordOnce(signal: PendingSignal, key: string, fullKey: Usage | undefined) {
+    const usedKey = { organisationId: signal.prompt.organisationId, key }
+    // Signals from before the refusal are committed, so with a new idempotency key this is no replay. Anybody can read a
     // browser key, and must not take the organisation's lock with new idempotency keys.
-    const { organisationId } = signal.prompt
-    if (fullKey && !(await findUsedKey({ organisationId, key }))) return refuseByKey(signal, fullKey)
+    if (fullKey && !(await findUsedKey(usedKey))) return refuseByKey(signal, fullKey)
     // Skip admission: a replay does not count, and must succeed even when the month is full.
-    const id = `${organisationId} ${key}`
-    return requireSame(await oneAtATime(() => batches.add(signal), { tenant: id, key: id }))
+    const id = idOfKey(usedKey)
+    // Each key is its own tenant, so at most 100 requests wait for one.
+    return oneAtATime(() => batches.add(signal), { tenant: id, key: id })
   }
 
   const recordUnlessFull = (signal: PendingSignal, full: Usage | undefined): Promise<SignalOutcome> =>
@@ -104,6 +103,12 @@ export function createSignalRecorder(
     ...refuse(signal, full, observe),
     limitedBy: 'key_month',
   })
+
+  /** A cached refusal holds only for the limit that it was made for. */
+  function findFullKey({ id, monthlyLimit }: BrowserKey, month: Month): Usage | undefined {
+    const refusal = keyRefusals.find(id, month)
+    return refusal?.limit === monthlyLimit ? refusal : undefined
+  }
 
   return {
     /**
@@ -121,9 +126,7 @@ export function createSignalRecorder(
       const idempotencyKey = browserKey && sent !== null ? keyOfPage(browserKey, sent) : sent
       const browserKeyId = browserKey?.id ?? null
       const signal = { prompt, value, metadata, createdAt, month, idempotencyKey, browserKeyId, deadline }
-      const refusal = browserKey && keyRefusals.find(browserKey.id, month)
-      // A raised limit has room.
-      const fullKey = refusal?.limit === browserKey?.monthlyLimit ? refusal : undefined
+      const fullKey = browserKey ? findFullKey(browserKey, month) : undefined
       if (idempotencyKey !== null) return recordOnce(signal, idempotencyKey, fullKey)
       if (fullKey) return Promise.resolve(refuseByKey(signal, fullKey))
       const full = admission.admit(prompt.organisationId, month)
@@ -185,11 +188,4 @@ function toSignalOutcome(result: WriteResult): SignalOutcome {
   const { keyUsage } = result
   if (!keyUsage || (result.outcome === 'refused' && !isFull(keyUsage))) return result
   return { ...result, ...keyUsage, limitedBy: 'key_month' }
-}
-
-function requireSame(result: SignalOutcome): SignalOutcome {
-  if (result.outcome !== 'conflict') return result
-  throw invalid('The Idempotency-Key was used for another signal.', [
-    { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
-  ])
 }

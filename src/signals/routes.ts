@@ -109,6 +109,7 @@ export const signalRoutes = (
         const { id, createdAt, outcome, month, limitedBy } = result
         if (outcome === 'refused') return context.replyError(monthlyLimitReached(result, month, limitedBy))
         if (outcome === 'missing') throw notFound()
+        if (outcome === 'conflict') throw usedForAnother()
         const headers = limitHeaders(result, month)
         if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
         const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
@@ -144,6 +145,11 @@ function parseSignal(text: string, idempotencyKey: string | null): Signal {
   const { value, metadata } = validate(parseJson(text))
   return { value, metadata: metadata === undefined ? null : parseMetadata(text), idempotencyKey }
 }
+
+const usedForAnother = () =>
+  invalid('The Idempotency-Key was used for another signal.', [
+    { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
+  ])
 
 /** 4 KiB on average for each of 1,000 signals. The embedded engine never returns the memory of its largest write. */
 const maxBytes = 4 * mebibyte

@@ -69,31 +69,36 @@ export async function writeSignals(
   const hasBrowserKeys = signals.some(({ browserKeyId }) => browserKeyId !== null)
   const browserKeys = hasBrowserKeys ? numberMonths(signals, ({ browserKeyId }) => browserKeyId) : null
   const hasMetadata = signals.some(({ metadata }) => metadata !== null)
+  const metadataList = hasMetadata ? `[${signals.map(({ metadata }) => metadata ?? 'null').join(',')}]` : null
   const hasIdempotencyKeys = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
+  const idempotencyKeys = hasIdempotencyKeys
+    ? toArray(signals.map(({ idempotencyKey }) => quote(idempotencyKey)))
+    : null
   writes += 1
   const write = writes
   const { text, values } = statement`
     write_signals(
-      ${toArray(months.owners)}::text::bigint[],
-      ${toArray(months.dates)}::text::date[],
-      ${toArray(months.counts)}::text::integer[],
-      ${toArray(prompts.map(({ id }) => id))}::text::bigint[],
-      ${toArray(prompts.map(({ organisationId }) => organisationId))}::text::bigint[],
-      ${toArray(prompts.map(({ publicId }) => publicId))}::text::text[],
-      ${toArray(months.numbers)}::text::integer[],
-      ${toArray(signals.map(({ prompt }) => promptNumbers.get(prompt)))}::text::integer[],
-      ${toArray(signals.map(({ value }) => value === 'positive'))}::text::boolean[],
-      ${hasMetadata ? `[${signals.map(({ metadata }) => metadata ?? 'null').join(',')}]` : null}::text::jsonb,
-      ${toArray(signals.map(({ createdAt }) => createdAt.getTime()))}::text::bigint[],
-      ${hasIdempotencyKeys ? toArray(signals.map(({ idempotencyKey }) => quote(idempotencyKey))) : null}::text::text[],
-      ${keysSentAt?.toISOString() ?? null}::text::timestamptz,
-      ${browserKeys && toArray(browserKeys.organisations)}::text::bigint[],
-      ${browserKeys && toArray(browserKeys.owners)}::text::bigint[],
-      ${browserKeys && toArray(browserKeys.dates)}::text::date[],
-      ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
-      ${write}::bigint
+      organisation_ids => ${toArray(months.ids)}::text::bigint[],
+      months => ${toArray(months.dates)}::text::date[],
+      signal_counts => ${toArray(months.counts)}::text::integer[],
+      prompt_ids => ${toArray(prompts.map(({ id }) => id))}::text::bigint[],
+      prompt_organisation_ids => ${toArray(prompts.map(({ organisationId }) => organisationId))}::text::bigint[],
+      prompt_public_ids => ${toArray(prompts.map(({ publicId }) => publicId))}::text::text[],
+      month_numbers => ${toArray(months.numbers)}::text::integer[],
+      prompt_numbers => ${toArray(signals.map(({ prompt }) => promptNumbers.get(prompt)))}::text::integer[],
+      are_positive => ${toArray(signals.map(({ value }) => value === 'positive'))}::text::boolean[],
+      metadata_list => ${metadataList}::text::jsonb,
+      created_ats => ${toArray(signals.map(({ createdAt }) => createdAt.getTime()))}::text::bigint[],
+      idempotency_key_list => ${idempotencyKeys}::text::text[],
+      keys_sent_at => ${keysSentAt?.toISOString() ?? null}::text::timestamptz,
+      browser_key_organisation_ids => ${browserKeys && toArray(browserKeys.organisationIds)}::text::bigint[],
+      browser_key_ids => ${browserKeys && toArray(browserKeys.ids)}::text::bigint[],
+      browser_key_months => ${browserKeys && toArray(browserKeys.dates)}::text::date[],
+      browser_key_numbers => ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
+      write_number => ${write}::bigint
     )`
-  texts ??= { plain: around('select', text, 'as result'), early: around('call commit_early(', text, ')') }
+  // Two statements with the same parameters.
+  texts ??= { plain: wrapText('select', text, 'as result'), early: wrapText('call commit_early(', text, ')') }
   const [row] = await sql<{ result: Written }>(commitsEarly ? texts.early : texts.plain, ...values)
   // The result of another write would show one organisation's signals to another.
   const written = row?.result
@@ -119,16 +124,15 @@ export async function writeSignals(
 }
 
 /** Counts a signal if it was recorded. Returns the count after it. */
-function countUp(counts: number[], index: number, outcome: WriteResult['outcome']): number {
-  const count = (counts[index] as number) + (outcome === 'recorded' ? 1 : 0)
-  counts[index] = count
+function countUp(runningCounts: number[], index: number, outcome: WriteResult['outcome']): number {
+  const count = (runningCounts[index] as number) + (outcome === 'recorded' ? 1 : 0)
+  runningCounts[index] = count
   return count
 }
 
 const statement = (text: TemplateStringsArray, ...values: unknown[]) => ({ text, values })
 
-/** The same parameters in a longer statement. */
-function around(before: string, text: TemplateStringsArray, after: string): TemplateStringsArray {
+function wrapText(before: string, text: TemplateStringsArray, after: string): TemplateStringsArray {
   const parts = [...text]
   parts[0] = `${before} ${parts[0]}`
   parts[parts.length - 1] += ` ${after}`
@@ -137,16 +141,18 @@ function around(before: string, text: TemplateStringsArray, after: string): Temp
 
 export type UsedKey = { organisationId: number; key: string }
 
-/** The keys among these that signals were recorded with. Each belongs to one organisation. */
+export const idOfKey = ({ organisationId, key }: UsedKey): string => `${organisationId} ${key}`
+
+/** The keys among these that signals were recorded with, by idOfKey. */
 export async function findUsedKeys(sql: Sql, keys: UsedKey[]): Promise<Map<string, true>> {
-  const rows = await sql<{ key: string }>`
-    select k.key
+  const rows = await sql<UsedKey>`
+    select k.organisation_id as "organisationId", k.key
     from unnest(
       ${toArray(keys.map(({ organisationId }) => organisationId))}::text::bigint[],
       ${keys.map(({ key }) => key)}::text[]
     ) wanted (organisation_id, key)
     join idempotency_keys k on k.organisation_id = wanted.organisation_id and k.key = wanted.key`
-  return new Map(rows.map(({ key }) => [key, true]))
+  return new Map(rows.map((row) => [idOfKey(row), true]))
 }
 
 /** Writes values that need no quotes as a Postgres array, which is faster than the driver's own quoting. */
@@ -155,31 +161,29 @@ const toArray = (values: unknown[]): string => `{${values.join(',')}}`
 const quote = (text: string | null): string => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)
 
 /**
- * The months that the signals count towards, of the organisations or keys that own them: each once, in the order of their
- * owners, with the number of its signals; and for each signal the number of its month, from 1.
+ * Lists each month of each organisation, or key, once, in the order of the ids, with the number of its signals. `numbers`
+ * has the position of each signal's month, from 1.
  */
-function numberMonths(signals: SignalToWrite[], ownerOf: (signal: SignalToWrite) => number | null) {
-  const months = new Map<
-    string,
-    { owner: number; organisationId: number; date: string; number: number; count: number }
-  >()
+function numberMonths(signals: SignalToWrite[], idOf: (signal: SignalToWrite) => number | null) {
+  type NumberedMonth = { id: number; organisationId: number; date: string; number: number; count: number }
+  const months = new Map<string, NumberedMonth>()
   const monthOfEach = signals.map((signal) => {
-    const owner = ownerOf(signal)
-    if (owner === null) return null
-    const id = `${owner} ${signal.month.name}`
+    const id = idOf(signal)
+    if (id === null) return null
+    const name = `${id} ${signal.month.name}`
     const { organisationId } = signal.prompt
-    const month = months.get(id) ?? { owner, organisationId, date: signal.month.date, number: 0, count: 0 }
+    const month = months.get(name) ?? { id, organisationId, date: signal.month.date, number: 0, count: 0 }
     month.count += 1
-    months.set(id, month)
+    months.set(name, month)
     return month
   })
-  const sorted = [...months.values()].sort((one, other) => one.owner - other.owner)
+  const sorted = [...months.values()].sort((one, other) => one.id - other.id)
   sorted.forEach((month, index) => {
     month.number = index + 1
   })
   return {
-    owners: sorted.map(({ owner }) => owner),
-    organisations: sorted.map(({ organisationId }) => organisationId),
+    ids: sorted.map(({ id }) => id),
+    organisationIds: sorted.map(({ organisationId }) => organisationId),
     counts: sorted.map(({ count }) => count),
     dates: sorted.map(({ date }) => date),
     numbers: monthOfEach.map((month) => month?.number ?? 'null'),

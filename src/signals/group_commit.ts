@@ -2,7 +2,7 @@
 // group whose rows are locked by another transaction has its own lane until its queue is empty, so that it delays no other.
 // Lingering waits up to a millisecond for the few callers who were just answered, because many send again immediately.
 // Otherwise some of them would be written while the others wait.
-import { nextTurn } from './turns.ts'
+import { nextTurn } from '../lib/turns.ts'
 
 /** Why nothing was written: one of the items is bad, or the rows of a group are locked. */
 type Fault = 'bad_row' | 'lock_timeout'
@@ -20,7 +20,7 @@ type Options<Item, Outcome> = {
   weightOf(item: Item): number
   /** The maximum weight of a batch, which only a batch of one item may exceed. */
   maxBatchWeight: number
-  /** The size of the queue. A group may use as much of it as it leaves free for others. */
+  /** The size of the queue. A group may have at most as many items in it as there are free places. */
   maxQueued: number
   /** An item whose write has not started by then, on the clock of `performance.now()`, is rejected and never written. */
   deadlineOf(item: Item): number
@@ -46,7 +46,7 @@ const lingerCooldown = 15
 
 class Lane<Item, Outcome> {
   queue: Queued<Item, Outcome>[] = []
-  /** Each takes one batch after the other, and resolves when the queue is empty or others do the same. */
+  /** The running loops. A loop writes batch after batch, until the queue is empty or too many loops run. */
   writing = new Set<Promise<void>>()
   /** While lingering: the number of queued items that ends it, and the function that does. */
   lingering: { items: number; end(): void } | undefined
