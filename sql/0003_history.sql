@@ -67,7 +67,7 @@ create table prompt_texts (
   primary key (organisation_id, hash)
 );
 
--- A commit that a merged pull request brought to a branch. It gets no entry: the merge has one.
+-- A commit, in lower case, that a merged pull request brought to a branch. It gets no entry: the merge has one.
 create table merged_commits (
   organisation_id bigint not null,
   prompt_id bigint not null,

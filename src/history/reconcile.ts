@@ -151,8 +151,8 @@ const findOtherMerges = (entries: KnownEntries, merge: ReportedEntry): KnownEntr
   entries.ofBranch.of(merge).filter((entry) => entry.action === 'pr_merged' && entry.pr_number !== merge.pr_number)
 
 /** The commits that get no entry because the merge has one. */
-const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha, covers }: ReportedEntry): MergedCommit[] =>
-  [...new Set([...covers, commit_sha])].map((commit) => ({ prompt_id, branch_name, commit_sha: commit, pr_number }))
+const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha: own, covers }: ReportedEntry): MergedCommit[] =>
+  [...new Set([...covers, own].map(commitKey))].map((commit_sha) => ({ prompt_id, branch_name, commit_sha, pr_number }))
 
 /**
  * Combines an entry with what another source says of it. Git knows the author of a commit by the mailmap; GitHub knows who

@@ -108,7 +108,7 @@ export const selectMergedCommits = (sql: Sql, organisationId: number, entries: E
     cross join lateral (
       select * from merged_commits m
       where m.organisation_id = ${organisationId} and m.prompt_id = c.prompt_id and m.branch_name = c.branch_name
-        and m.commit_sha = c.commit_sha
+        and m.commit_sha = lower(c.commit_sha collate "C")
       offset 0
     ) m`
 

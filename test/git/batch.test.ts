@@ -33,8 +33,10 @@ test('says of each entry what became of it, and of a dry run what would', async 
   const second = { entries: [of('b1'), of('b3', { user: { name: 'Eve', email: 'eve@example.com' } }), of('b4')] }
   expect((await send({ ...second, dry_run: true })).body).toEqual({ data: { outcomes: ['known', 'changed', 'added'] } })
   expect((await send(second)).body).toEqual({ data: { outcomes: ['known', 'changed', 'added'] } })
-  const merge = { entries: [of('b5', { ...pullRequest, covers: ['b1', 'b2', 'b6'] }), of('b6')] }
+  const merge = { entries: [of('b5', { ...pullRequest, covers: ['b1', 'B2', 'b6'] }), of('b6')] }
   expect((await send(merge)).body).toEqual({ data: { outcomes: ['changed', 'covered'] } })
+  const again = { entries: [of('B1'), of('b2'), of('B6')] }
+  expect((await send(again)).body).toEqual({ data: { outcomes: ['covered', 'covered', 'covered'] } })
   expect(await readCommits()).toEqual(['deployed b3', 'deployed b4', 'pr_merged b5'])
 })
 
