@@ -2,25 +2,30 @@ import { createCommitFinder } from '../history/identity.ts'
 import { latestInstant } from '../lib/times.ts'
 import { type Counts, totalOf } from './rate.ts'
 
-/** A change, from when it went live until the next change did; null while it is live. `before_id` is the change before it. */
+/** A change, from when it went live until the next change did. */
 export type ChangeWindow = {
   id: number
+  /** The change before it. Null for the first change, and for one that was read only as the change before another. */
   before_id: number | null
   commit_sha: string
   created_at: Date
+  /** Null while it is live. */
   live_until: Date | null
-  /** The commit as it is compared: in lower case. */
+  /** The commit in lower case. */
   commit_key: string
   /**
-   * When signals that name the commit belong to this change. A commit that was rolled back to has several changes: each has
-   * the signals from its start until the next one's. Null: from the beginning, or to the end.
+   * A commit that was rolled back to has several changes. Signals that name it belong to the one in whose range they are.
+   * The first range has no start (null), the last one no end.
    */
   named_from: Date | null
   named_until: Date | null
 }
 
-/** The signals of the window with this number on one day, UTC: all, or those that have this string for their commit. */
-export type SignalCount = Counts & { text: string | null; number: number; day: string }
+/**
+ * All signals of a span and day (UTC), or only those that name this commit. Span 0 is before the first bound, span n begins
+ * at the nth.
+ */
+export type SignalCount = Counts & { named_commit: string | null; number: number; day: string }
 
 /** The signals of one day, UTC. */
 export type DayCounts = Counts & { date: string }
@@ -38,10 +43,10 @@ export function boundsOf(changes: ChangeWindow[]): Date[] {
   return [...new Set(times)].toSorted((a, b) => a - b).map((time) => new Date(time))
 }
 
-/** Ascending instants, and the days and quarters of an hour, UTC, that have one in them other than at their start. */
-export type SplitBounds = { bounds: string[]; days: string[]; quarters: string[] }
+/** The bounds, and the days and quarter hours (UTC) that a bound splits. */
+export type SplitBounds = { bounds: string[]; split_days: string[]; split_quarters: string[] }
 
-/** Rollups hold whole days and quarters: one that a bound splits is read in smaller parts. */
+/** Rollups hold whole days and quarter hours: one that a bound splits is read in smaller parts. */
 export function splitBounds(bounds: Date[]): SplitBounds {
   const splitUnits = (minutes: number) => {
     const unit = 60_000 * minutes
@@ -49,19 +54,22 @@ export function splitBounds(bounds: Date[]): SplitBounds {
     const split = starts.filter((start, index) => start !== bounds[index]?.getTime())
     return [...new Set(split)].map((start) => new Date(start).toISOString())
   }
-  return { bounds: bounds.map((bound) => bound.toISOString()), days: splitUnits(1440), quarters: splitUnits(15) }
+  return {
+    bounds: bounds.map((bound) => bound.toISOString()),
+    split_days: splitUnits(1440),
+    split_quarters: splitUnits(15),
+  }
 }
 
 /**
- * Decides which signals belong to each change. A signal belongs to the change whose commit it names, else to the change
- * that was live at its time. So a change has the signals of its window, less those that name any change, plus those that
- * name its own commit, whatever their time unless the commit went live several times. `commits` are those of all changes.
+ * Decides which signals belong to each change. A signal belongs to the change whose commit it names (`named_from`), else to
+ * the change that was live at its time. So a change has the signals of its window, less those that name any change, plus
+ * those that name its commit. `bounds` are those of `changes`; `commits` are those of all changes of the prompt.
  */
-export function attribute(changes: ChangeWindow[], commits: string[], signals: SignalCount[]) {
+export function attribute(changes: ChangeWindow[], bounds: Date[], commits: string[], signals: SignalCount[]) {
   const counts = new Map<number, ChangeCounts>(
     changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
   )
-  const bounds = boundsOf(changes)
   const numbers = new Map(bounds.map((bound, index) => [bound.getTime(), index + 1]))
   // Of changes at the same instant, only the last one has a window.
   const lasting = changes.filter(({ created_at, live_until }) => live_until === null || live_until > created_at)
@@ -88,11 +96,11 @@ export function attribute(changes: ChangeWindow[], commits: string[], signals: S
 
   for (const count of signals) {
     const inWindow = ofWindow.get(count.number)
-    if (count.text === null) {
+    if (count.named_commit === null) {
       add(inWindow, count, 1)
       continue
     }
-    const commit = findCommit(count.text)
+    const commit = findCommit(count.named_commit)
     if (commit === null) continue
     add(inWindow, count, -1)
     const named = ofCommit.get(commit)?.find((change) => isNamedIn(count.number, change))

@@ -4,10 +4,10 @@ import {
   differenceOf,
   divideCounts,
   type Estimate,
-  excessOfPair,
-  excessOfSides,
+  jointExcess,
   observedDifference,
   scale,
+  separateExcess,
   totalOf,
 } from './rate.ts'
 import type { Impact } from './schema.ts'
@@ -20,24 +20,24 @@ type Comparison = {
   signalsNeeded: number | null
 }
 
-/** Compares the signals before a change with those after it, given by day. */
-export function compareWindows(before: Counts[], after: Counts[], margin: number) {
-  const { designEffect, base, head } = effectiveCounts(before, after)
-  const signals = totalOf(addCounts(after))
+/** Compares the days of a change with those of the change before it. */
+export function compareWindows(baseDays: Counts[], headDays: Counts[], margin: number) {
+  const { designEffect, base, head } = effectiveCounts(baseDays, headDays)
+  const signals = totalOf(addCounts(headDays))
   return { designEffect, ...compare(base, head, margin, { of: 'head', signals }) }
 }
 
 /** Divides all counts by the design effect: signals of a day, and of days in a row, are not independent. */
-export function effectiveCounts(before: Counts[], after: Counts[]) {
-  const designEffect = designEffectOf([before, after])
-  const [base, head] = [before, after].map((days) => divideCounts(addCounts(days), designEffect)) as [Counts, Counts]
+export function effectiveCounts(baseDays: Counts[], headDays: Counts[]) {
+  const designEffect = designEffectOf([baseDays, headDays])
+  const [base, head] = [baseDays, headDays].map((days) => divideCounts(addCounts(days), designEffect)) as [
+    Counts,
+    Counts,
+  ]
   return { designEffect, base, head }
 }
 
-/**
- * Compares two sides by their effective counts. The verdict is read from the interval, so the two cannot contradict each
- * other.
- */
+/** Compares two sides by their effective counts. The verdict follows from the interval, so they cannot contradict. */
 export function compare(base: Counts, head: Counts, margin: number, growth: Growth): Comparison {
   const difference = differenceOf(base, head)
   const verdict = verdictFor(difference, margin)
@@ -106,10 +106,10 @@ function forecast(base: Counts, head: Counts, margin: number, { of, signals }: G
     const share = signals / (signals + more)
     return [of === 'both' ? divideCounts(base, share) : base, divideCounts(head, share)]
   }
-  /** How far each sequence is from ruling a difference out with more signals. */
+  /** How far the joint and the separate sequence are from ruling a difference out with more signals. */
   const excessesAt = (difference: number): [Excess, Excess] => [
-    (more) => excessOfPair(...grow(more), difference),
-    (more) => excessOfSides(...grow(more), difference, difference < observed ? -1 : 1),
+    (more) => jointExcess(...grow(more), difference),
+    (more) => separateExcess(...grow(more), difference, difference < observed ? -1 : 1),
   ]
   // An end just beyond 0 would be rounded to it, so the last difference before 0 must be ruled out too.
   const atZero = excessesAt(Math.sign(observed) / scale)
@@ -118,28 +118,31 @@ function forecast(base: Counts, head: Counts, margin: number, { of, signals }: G
     const isRuledOut = (excesses: Excess[]) => excesses.some((excess) => excess(more) >= 0)
     return isRuledOut(atZero) || (atMargins.length > 0 && atMargins.every(isRuledOut))
   }
-  // It is decided from where one of the sequences begins to rule one of the differences out.
-  const candidates = [atZero, ...atMargins].flatMap(([ofPair, ofSides]) => [findFirst(ofPair), findOnly(ofSides)])
+  // The first number that decides is one at which a sequence begins to rule out a difference.
+  const candidates = [atZero, ...atMargins].flatMap(([joint, separate]) => [
+    findJointStart(joint),
+    findSeparateStart(separate),
+  ])
   const enough = candidates
     .filter((more) => more !== null && decides(more))
     .toSorted((a, b) => Number(a) - Number(b))[0]
   if (!enough) return null
   const unit = 10 ** Math.max(Math.floor(Math.log10(enough)) - 1, 0)
   const rounded = Math.ceil(enough / unit) * unit
-  // The first sequence may rule a difference out only for a while.
+  // The joint sequence may stop ruling a difference out as the number grows.
   return decides(rounded) ? rounded : enough
 }
 
 type Excess = (more: number) => number
 
-/** For the second sequence, whose excess only grows. */
-const findOnly = (excess: Excess): number | null => (excess(farthest) < 0 ? null : bisect(excess, 0, farthest))
+/** Finds where the separate sequence begins to rule out a difference. Its excess only grows. */
+const findSeparateStart = (excess: Excess): number | null => (excess(farthest) < 0 ? null : bisect(excess, 0, farthest))
 
 /**
- * For the first sequence, whose excess may fall, then rise, then fall again as one side outgrows the other. So its peak may
- * lie between two powers of two. Around a peak the excess is concave in the logarithm of the number.
+ * Finds where the joint sequence begins to rule out a difference. As one side outgrows the other, its excess may fall, rise
+ * and fall again, so a peak may lie between two powers of two. Around it the excess is concave in the number's logarithm.
  */
-function findFirst(excess: Excess): number | null {
+function findJointStart(excess: Excess): number | null {
   let [before, last] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
   for (let more = 1; more <= farthest; more *= 2) {
     const now = excess(more)

@@ -6,7 +6,7 @@ import type { PromptRow } from '../prompts/schema.ts'
 import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { addCounts, rateOf, totalOf } from './rate.ts'
-import { readImpacts } from './read.ts'
+import { compareChanges } from './read.ts'
 import type { Impact } from './schema.ts'
 import type { OverviewQuery, RecentSignals } from './schema_overview.ts'
 import { createSortedLists } from './sort.ts'
@@ -60,7 +60,7 @@ async function readSummaries(sql: Sql, organisationId: number, promptIds: number
     selectSpanCounts(sql, organisationId, promptIds, days),
   ])
   const liveIds = live.map(({ id }) => id)
-  const impacts = await readImpacts(sql, organisationId, promptIds, liveIds, margin)
+  const impacts = await compareChanges(sql, organisationId, promptIds, liveIds, margin)
   const impactOf = new Map(impacts.map((impact) => [impact.change.id, impact]))
   const latestOf = new Map(live.map((change) => [change.prompt_id, impactOf.get(change.id)]))
   const recentOf = Map.groupBy(recent, (row) => row.promptId)

@@ -47,9 +47,9 @@ export function rateOf(counts: Counts): Estimate | null {
 }
 
 /** Each of the two sequences is wrong in at most one history in 40, so their intersection in at most one in 20. */
-const pairThreshold = Math.log(40)
-/** Two sides, each wrong in at most one history in 80. */
-const sideThreshold = Math.log(80)
+const jointThreshold = Math.log(40)
+/** Each of the two sides is wrong in at most one history in 80. */
+const separateThreshold = Math.log(80)
 
 type End = -1 | 1
 
@@ -57,14 +57,14 @@ type End = -1 | 1
  * The difference of two rates with an interval that stays valid however often one looks; null while a side has no signals.
  * The interval is the intersection of two confidence sequences:
  *
- * 1. every δ with E(δ) < 40 (`logEvidence`): short, but it widens again if only one side grows;
- * 2. the head's rates less the base's, each p with B(s+1, f+1) / (p^s (1−p)^f) < 80: wider, but never widens again.
+ * - joint: every δ with E(δ) < 40 (`logEvidence`): short, but it widens again if only one side grows;
+ * - separate: the head's rates less the base's, each p with B(s+1, f+1) / (p^s (1−p)^f) < 80: wider, but never widens again.
  */
 export function differenceOf(base: Counts, head: Counts): Estimate | null {
   if (totalOf(base) === 0 || totalOf(head) === 0) return null
   const value = observedDifference(base, head)
   const endOf = (end: End) => {
-    const ends = [endOfPair(base, head, value, end), endOfSides(base, head, end)]
+    const ends = [jointEnd(base, head, value, end), separateEnd(base, head, end)]
     return end < 0 ? Math.max(...ends) : Math.min(...ends)
   }
   // Rounds outwards, so that the interval shown contains the exact one.
@@ -76,22 +76,22 @@ export function differenceOf(base: Counts, head: Counts): Estimate | null {
 export const observedDifference = (base: Counts, head: Counts): number =>
   head.positive / totalOf(head) - base.positive / totalOf(base)
 
-/** How far the first sequence is from ruling a difference out: from 0 on it is ruled out. */
-export const excessOfPair = (base: Counts, head: Counts, difference: number): number =>
-  logEvidence(base, head, difference) - pairThreshold
+/** How far the joint sequence is from ruling a difference out: from 0 on it is ruled out. */
+export const jointExcess = (base: Counts, head: Counts, difference: number): number =>
+  logEvidence(base, head, difference) - jointThreshold
 
-/** The same for the second sequence, which rules out what lies beyond its `end`. */
-export const excessOfSides = (base: Counts, head: Counts, difference: number, end: End): number =>
-  end * (difference - endOfSides(base, head, end))
+/** The same for the separate sequence, which rules out the differences beyond its `end`. */
+export const separateExcess = (base: Counts, head: Counts, difference: number, end: End): number =>
+  end * (difference - separateEnd(base, head, end))
 
-const endOfPair = (base: Counts, head: Counts, observed: number, end: End): number =>
-  findEnd(observed, end, (difference) => excessOfPair(base, head, difference) >= 0)
+const jointEnd = (base: Counts, head: Counts, observed: number, end: End): number =>
+  findEnd(observed, end, (difference) => jointExcess(base, head, difference) >= 0)
 
-const endOfSides = (base: Counts, head: Counts, end: End): number =>
+const separateEnd = (base: Counts, head: Counts, end: End): number =>
   endOfSide(head, end) - endOfSide(base, end === 1 ? -1 : 1)
 
 function endOfSide(counts: Counts, end: End): number {
-  const leastLikely = logMixture(counts) - sideThreshold
+  const leastLikely = logMixture(counts) - separateThreshold
   const limit = end === 1 ? 1 : 0
   return findEnd(counts.positive / totalOf(counts), limit, (rate) => logLikelihood(counts, rate) <= leastLikely)
 }

@@ -21,22 +21,25 @@ import {
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
 
-/** Reads in one snapshot, so that every signal is counted once. */
-export const readSnapshot = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPrompt, read: (sql: Sql) => Promise<T>) =>
+/**
+ * Rolls up the prompt's newest signals, then reads in one snapshot, so that every signal is counted once. Takes three
+ * permits: for a heavy read, and inside it for a snapshot and for a transaction.
+ */
+export const readUpToDate = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPrompt, read: (sql: Sql) => Promise<T>) =>
   db.heavyRead(prompt.organisationId, async () => {
     await rollup.catchUp(prompt)
     return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
   })
 
-export async function readImpact(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
+export async function readImpactPage(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
   const { pair, margin } = query
   if (pair) return readPair(sql, prompt, pair, margin)
   const { totalCount, ids } = await selectChangePage(sql, prompt, { ...query, offset: offsetOf(query) })
-  return { totalCount, data: await readImpacts(sql, prompt.organisationId, [prompt.id], ids, margin) }
+  return { totalCount, data: await compareChanges(sql, prompt.organisationId, [prompt.id], ids, margin) }
 }
 
 async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ImpactPage> {
-  const data = await readImpacts(sql, prompt.organisationId, [prompt.id], [pair.head, pair.base], margin, pair)
+  const data = await compareChanges(sql, prompt.organisationId, [prompt.id], [pair.head, pair.base], margin, pair)
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
   const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
@@ -44,8 +47,8 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
 }
 
 /**
- * The decided ones of the live change of each prompt and the newest that went live from `since` on, at most `limit` of each,
- * compared with the changes before them. For a transaction with one snapshot.
+ * Compares each prompt's live change and its newest changes since `since`, at most `limit` per prompt, with the changes
+ * before them. Returns the decided ones. Needs a transaction with one snapshot.
  */
 export async function readDecidedImpacts(
   sql: Sql,
@@ -62,18 +65,18 @@ export async function readDecidedImpacts(
   const counted = changes.filter(({ prompt_id }) => comparable.has(prompt_id))
   const counts = await countSignals(sql, organisationId, counted, commits)
   return compared.flatMap((change) => {
-    const [before, after] = [counts.get(change.before_id as number), counts.get(change.id)]
-    if (!before || !after) return []
-    const { base, head } = effectiveCounts(daysOf(before), daysOf(after))
-    // Most are undecided, and their forecast would take far more time than the interval.
+    const [countsBefore, own] = [counts.get(change.before_id as number), counts.get(change.id)]
+    if (!countsBefore || !own) return []
+    const { base, head } = effectiveCounts(daysOf(countsBefore), daysOf(own))
+    // Most are undecided, and showImpact would spend far more time on their forecast than the interval takes.
     if (verdictFor(differenceOf(base, head), defaultMargin) === 'undecided') return []
-    return { promptId: change.prompt_id, impact: showImpact(change, after, before, defaultMargin) as DecidedImpact }
+    return { promptId: change.prompt_id, impact: showImpact(change, own, countsBefore, defaultMargin) as DecidedImpact }
   })
 }
 
 export type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
 
-/** These changes of prompts and the ones before them, and the commits of all changes of each prompt. */
+/** Reads the given changes of prompts and the change before each, and the commits of all changes of each prompt. */
 async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
   const [changes, rows] = await Promise.all([
     selectChanges(sql, organisationId, ids),
@@ -83,27 +86,28 @@ async function readChanges(sql: Sql, organisationId: number, promptIds: number[]
   return { changes: changes.filter((change) => promptIds.includes(change.prompt_id)), commits }
 }
 
-/** The signals of each of these changes of prompts. `commits` are those of all changes of each prompt. */
+/** Counts the signals of each change. `commits` are those of all changes of each prompt. */
 async function countSignals(sql: Sql, organisationId: number, changes: Change[], commits: Map<number, string[]>) {
   if (changes.length === 0) return new Map<number, ChangeCounts>()
-  const ofPrompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)]
-  const given = ofPrompts.map(([id, own]) => {
-    const all = commits.get(id) ?? []
-    const shown = own.map(({ commit_key }) => commit_key)
-    return { id, ...splitBounds(boundsOf(own)), commits: all, short: all.filter(canBeginHash), shown }
+  const prompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].map(([id, own]) => {
+    return { id, own, bounds: boundsOf(own), all: commits.get(id) ?? [] }
   })
-  const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, given), ({ promptId }) => promptId)
-  return new Map(ofPrompts.flatMap(([id, own]) => [...attribute(own, commits.get(id) ?? [], signals.get(id) ?? [])]))
+  const counted = prompts.map(({ id, own, bounds, all }) => {
+    const shown = own.map(({ commit_key }) => commit_key)
+    return { id, ...splitBounds(bounds), commits: all, short: all.filter(canBeginHash), shown }
+  })
+  const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, counted), ({ promptId }) => promptId)
+  return new Map(prompts.flatMap(({ id, own, bounds, all }) => [...attribute(own, bounds, all, signals.get(id) ?? [])]))
 }
 
-/** Reads these changes of prompts and the ones before them, with their signals. Leaves out ids that are not changes. */
-export async function readCounts(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
+/** Reads the given changes of prompts and the change before each, with their signals. Leaves out ids that are not changes. */
+export async function readChangeCounts(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
   const { changes, commits } = await readChanges(sql, organisationId, promptIds, ids)
   return { changes, counts: await countSignals(sql, organisationId, changes, commits) }
 }
 
-/** Compares each of these changes of prompts with the one before it, or only the head of a pair with its base. */
-export async function readImpacts(
+/** Compares each given change of prompts with the one before it, or only the head of a pair with its base. */
+export async function compareChanges(
   sql: Sql,
   organisationId: number,
   promptIds: number[],
@@ -111,20 +115,20 @@ export async function readImpacts(
   margin: number,
   pair?: Pair,
 ) {
-  const { changes, counts } = await readCounts(sql, organisationId, promptIds, ids)
+  const { changes, counts } = await readChangeCounts(sql, organisationId, promptIds, ids)
   const byId = new Map(changes.map((change) => [change.id, change]))
   return ids.flatMap((id) => {
     const change = byId.get(id)
     if (!change) return []
     const beforeId = pair ? (id === pair.head ? pair.base : null) : change.before_id
-    const before = (beforeId !== null && counts.get(beforeId)) || null
-    return showImpact(change, counts.get(id) as ChangeCounts, before, margin)
+    const countsBefore = (beforeId !== null && counts.get(beforeId)) || null
+    return showImpact(change, counts.get(id) as ChangeCounts, countsBefore, margin)
   })
 }
 
-function showImpact(change: Change, counts: ChangeCounts, before: ChangeCounts | null, margin: number): Impact {
+function showImpact(change: Change, counts: ChangeCounts, countsBefore: ChangeCounts | null, margin: number): Impact {
   const { positive, negative, by_commit } = counts
-  const compared = before && compareWindows(daysOf(before), daysOf(counts), margin)
+  const compared = countsBefore && compareWindows(daysOf(countsBefore), daysOf(counts), margin)
   const total = totalOf(counts)
   return {
     change: showTitledEntry(change),

@@ -21,7 +21,7 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
   const begins = new Set(given.map((commit) => commit.slice(0, shortestHash)))
   const known = await selectKnownCommits(sql, prompt, [...begins], maxKnownCommits)
   // A short hash in signals may begin both.
-  known.push(...given.map((text) => ({ text, is_entry: false })))
+  known.push(...given.map((name) => ({ name, is_entry: false })))
   const resolve = (path: 'base' | 'head'): ResolvedCommit => {
     const found = resolveCommit(query[path], known)
     if (found) return found
@@ -30,13 +30,13 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
   const [base, head] = [resolve('base'), resolve('head')]
   if (base.commit === head.commit) throw invalidQuery({ path: 'head', message: 'must be another commit than base' })
   const bounds = splitBounds([query.since ?? earliestInstant, query.until ?? new Date(latestInstant)])
-  const commits = [...base.texts, ...head.texts]
+  const commits = [...base.names, ...head.names]
   const [counts, ...changes] = await Promise.all([
     selectSignalCounts(sql, prompt.organisationId, [{ id: prompt.id, ...bounds, commits, short: [], shown: [] }]),
-    ...[base, head].map(({ texts }) => selectEntryOfCommit(sql, prompt, texts)),
+    ...[base, head].map(({ names }) => selectEntryOfCommit(sql, prompt, names)),
   ])
-  const countsOf = (own: typeof counts, { texts }: ResolvedCommit) =>
-    addCounts(own.filter(({ text }) => text !== null && texts.includes(text)))
+  const countsOf = (own: typeof counts, { names }: ResolvedCommit) =>
+    addCounts(own.filter(({ named_commit }) => named_commit !== null && names.includes(named_commit)))
   const days: DayPair[] = [...Map.groupBy(counts, ({ day }) => day)]
     .map(([date, own]) => ({ date, base: countsOf(own, base), head: countsOf(own, head) }))
     .filter((day) => totalOf(day.base) + totalOf(day.head) > 0)
@@ -50,22 +50,22 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
   }
 }
 
-/** A commit, and every string that signals may have for it. */
-type ResolvedCommit = { commit: string; texts: string[] }
+/** A commit, and every name that signals may have for it. */
+type ResolvedCommit = { commit: string; names: string[] }
 
 /**
- * Finds the commit that a string names among those of a prompt's history and signals, all in lower case. A short hash names
- * the whole one that it begins. One that begins two is ambiguous (null), unless an entry has exactly this commit. Any other
- * string is itself.
+ * Finds the commit that a client means among those of a prompt's history and signals, all in lower case. A short hash means
+ * the whole one that it begins. One that begins two is ambiguous (null), unless an entry has exactly this hash. Any other
+ * name is its own commit.
  */
 export function resolveCommit(given: string, known: KnownCommit[]): ResolvedCommit | null {
-  const texts = [...new Set(known.map(({ text }) => text))]
-  const whole = wholeHashes([given, ...texts])
+  const names = [...new Set(known.map(({ name }) => name))]
+  const whole = wholeHashes([given, ...names])
   const find = createCommitFinder(whole)
-  const named = find(given)
-  const isAmbiguous = named === null && whole.some((text) => isSameCommit(text, given))
-  if (isAmbiguous && !known.some(({ text, is_entry }) => is_entry && text === given)) return null
-  const commit = named ?? given
+  const found = find(given)
+  const isAmbiguous = found === null && whole.some((commit) => isSameCommit(commit, given))
+  if (isAmbiguous && !known.some(({ name, is_entry }) => is_entry && name === given)) return null
+  const commit = found ?? given
   // A short hash counts if it begins no other commit.
-  return { commit, texts: [...new Set([commit, ...texts.filter((text) => find(text) === commit)])] }
+  return { commit, names: [...new Set([commit, ...names.filter((name) => find(name) === commit)])] }
 }

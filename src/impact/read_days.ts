@@ -5,26 +5,26 @@ import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, type DayCounts, daysOf } from './attribute.ts'
 import { effectiveCounts, verdictFor } from './compare.ts'
 import { differenceOf, totalOf } from './rate.ts'
-import { readCounts } from './read.ts'
+import { readChangeCounts } from './read.ts'
 import type { ChangeDays } from './schema_compare.ts'
 
-/** How a change compares with the one before it, day by day since it went live, as the data is today. */
+/** Compares a change with the one before it, day by day since it went live, by the data of today. */
 export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
-  const { changes, counts } = await readCounts(sql, prompt.organisationId, [prompt.id], [entryId])
+  const { changes, counts } = await readChangeCounts(sql, prompt.organisationId, [prompt.id], [entryId])
   const change = changes.find(({ id }) => id === entryId)
   if (!change) throw notFound()
   const before = changes.find(({ id }) => id === change.before_id)
   const own = counts.get(entryId) as ChangeCounts
-  const earlier = before && (counts.get(before.id) as ChangeCounts)
-  const [ofBefore, ofOwn] = [earlier ? daysOf(earlier) : null, daysOf(own)]
+  const countsBefore = before && (counts.get(before.id) as ChangeCounts)
+  const [baseDays, headDays] = [countsBefore ? daysOf(countsBefore) : null, daysOf(own)]
   return {
     change: showTitledEntry(change),
     before: before ? showTitledEntry(before) : null,
-    days: differenceByDay(ofBefore, ofOwn, margin),
+    days: differenceByDay(baseDays, headDays, margin),
     health: {
-      before: earlier && ofBefore ? describeHealth(earlier, ofBefore.length) : null,
-      change: describeHealth(own, ofOwn.length),
-      jumps: findJumps([...(ofBefore ?? []), ...ofOwn]),
+      before: countsBefore && baseDays ? describeHealth(countsBefore, baseDays.length) : null,
+      change: describeHealth(own, headDays.length),
+      jumps: findJumps([...(baseDays ?? []), ...headDays]),
     },
   }
 }
@@ -39,20 +39,20 @@ const maxShownDays = 366
 const dayMs = 86_400_000
 
 /**
- * How the difference of a change moved: after each of its days, by its signals up to then and all those of the change before
- * it; null for the first change.
+ * The difference after each day of a change: between its signals up to then and all those of the change before it. Null for
+ * the first change.
  */
-function differenceByDay(before: DayCounts[] | null, after: DayCounts[], margin: number) {
-  const first = Math.max(after.length - maxShownDays, 0)
-  return after.slice(first).map(({ date, positive, negative }, index) => {
-    const { designEffect, base, head } = effectiveCounts(before ?? [], after.slice(0, first + index + 1))
+function differenceByDay(baseDays: DayCounts[] | null, headDays: DayCounts[], margin: number) {
+  const first = Math.max(headDays.length - maxShownDays, 0)
+  return headDays.slice(first).map(({ date, positive, negative }, index) => {
+    const { designEffect, base, head } = effectiveCounts(baseDays ?? [], headDays.slice(0, first + index + 1))
     const difference = differenceOf(base, head)
     return {
       date,
       positive,
       negative,
       difference,
-      verdict: before && verdictFor(difference, margin),
+      verdict: baseDays && verdictFor(difference, margin),
       design_effect: difference && designEffect,
     }
   })
@@ -61,8 +61,8 @@ function differenceByDay(before: DayCounts[] | null, after: DayCounts[], margin:
 const [daysBefore, jumpFactor, fewestSignals] = [7, 3, 20]
 
 /**
- * The first days with three times as many signals as usual, or a third of them: as in the median of the 7 days before. The
- * last day may not be over, so it can only have too many.
+ * Finds the days on which the number of signals jumped to three times the usual one, or to a third of it. Usual is the median
+ * of the 7 days before. The last day may not be over, so it can only have too many.
  */
 export function findJumps(days: DayCounts[]) {
   const volumes = fillDays(days)
@@ -77,7 +77,7 @@ export function findJumps(days: DayCounts[]) {
   return jumps.flatMap((jump, index) => (jump && !jumps[index - 1] ? [jump] : []))
 }
 
-/** The signals of every day from the first to the last, also of those without any. */
+/** The signals of every day from the first to the last, including days without any. */
 function fillDays(days: DayCounts[]): { date: string; signals: number }[] {
   const signals = new Map<string, number>()
   for (const day of days) signals.set(day.date, (signals.get(day.date) ?? 0) + totalOf(day))

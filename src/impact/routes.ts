@@ -12,7 +12,7 @@ import { type OwnedPrompt, type PromptFinder, showPrompt } from '../prompts/find
 import { PromptPath } from '../prompts/schema.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { createOverview } from './overview.ts'
-import { readImpact, readSnapshot } from './read.ts'
+import { readImpactPage, readUpToDate } from './read.ts'
 import { readCompare } from './read_compare.ts'
 import { readChangeDays } from './read_days.ts'
 import { ImpactPage, type ImpactQuery, impactParams } from './schema.ts'
@@ -71,7 +71,7 @@ const operations = describeOperations('Impact', {
 export function impactRoutes(services: Services, { authenticated }: RouteWrapper) {
   const { db, rollup, findPrompt, baseUrl } = services
   const readOverview = createOverview(services)
-  const read = <T>(prompt: OwnedPrompt, work: (sql: Sql) => Promise<T>) => readSnapshot(db, rollup, prompt, work)
+  const read = <T>(prompt: OwnedPrompt, work: (sql: Sql) => Promise<T>) => readUpToDate(db, rollup, prompt, work)
   return new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',
@@ -80,7 +80,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
         const query = impactParams.parse(context.searchParams)
         const [shown, page] = await Promise.all([
           showPrompt(db, prompt),
-          read(prompt, (sql) => readImpact(sql, prompt, query)),
+          read(prompt, (sql) => readImpactPage(sql, prompt, query)),
         ])
         const { totalCount, data } = page
         const path = `${baseUrl}/api/v1/prompts/${id}/impact`

@@ -5,7 +5,7 @@ import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt, showPrompt } from '../prompts/find.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import { createOverview } from './overview.ts'
-import { readImpact, readSnapshot } from './read.ts'
+import { readImpactPage, readUpToDate } from './read.ts'
 import { readCompare } from './read_compare.ts'
 import { type Impact, impactParams } from './schema.ts'
 import { compareParams, type SideBySide } from './schema_compare.ts'
@@ -51,12 +51,12 @@ export function openDatabaseSource(db: Db, clock: Clock, org: string | null): Im
   return {
     async readImpact(id, query) {
       const prompt = await requirePrompt(db.sql, id)
-      const read = (sql: Sql) => readImpact(sql, prompt, impactParams.parse(query))
-      return { prompt: await showPrompt(db, prompt), ...(await readSnapshot(db, rollup, prompt, read)) }
+      const read = (sql: Sql) => readImpactPage(sql, prompt, impactParams.parse(query))
+      return { prompt: await showPrompt(db, prompt), ...(await readUpToDate(db, rollup, prompt, read)) }
     },
     async readCompare(id, query) {
       const prompt = await requirePrompt(db.sql, id)
-      return readSnapshot(db, rollup, prompt, (sql) => readCompare(sql, prompt, compareParams.parse(query)))
+      return readUpToDate(db, rollup, prompt, (sql) => readCompare(sql, prompt, compareParams.parse(query)))
     },
     async listPrompts(query) {
       const { id: organisationId } = await requireOrganisation(db, org ?? '')

@@ -32,7 +32,7 @@ export async function selectChangePage(sql: Sql, { id, organisationId }: OwnedPr
   return row as NonNullable<typeof row>
 }
 
-/** The live change of each of these prompts, and those of its newest `limit` ones that went live from `since` on. */
+/** Selects the live change of each prompt, and its newest changes since `since`, at most `limit` per prompt in all. */
 export const selectNewestChanges = (
   sql: Sql,
   organisationId: number,
@@ -51,7 +51,7 @@ export const selectNewestChanges = (
     ) h
     where h.place = 1 or h.created_at >= ${since}`
 
-/** Those of these entries that are changes, of any prompt of the organisation, and the changes before them. */
+/** Selects the given entries that are changes, and the change before each. They may be of different prompts. */
 export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): Promise<Change[]> =>
   sql<Change>`
     with given as (
@@ -60,7 +60,8 @@ export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): 
         (
           select before.id
           from history_changes before
-          where before.organisation_id = h.organisation_id and before.prompt_id = h.prompt_id and (before.created_at, before.id) < (h.created_at, h.id)
+          where before.organisation_id = h.organisation_id and before.prompt_id = h.prompt_id
+            and (before.created_at, before.id) < (h.created_at, h.id)
           order by before.created_at desc, before.id desc
           limit 1
         ) as before_id
@@ -73,30 +74,29 @@ export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): 
       (
         select later.created_at
         from history_changes later
-        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id and (later.created_at, later.id) > (h.created_at, h.id)
+        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id
+          and (later.created_at, later.id) > (h.created_at, h.id)
         order by later.created_at, later.id
         limit 1
       ) as live_until,
       h.commit_key,
-      (
-        select h.created_at
-        from history_changes earlier
-        where earlier.organisation_id = h.organisation_id and earlier.prompt_id = h.prompt_id and earlier.commit_key = h.commit_key
-          and (earlier.created_at, earlier.id) < (h.created_at, h.id)
-        limit 1
-      ) as named_from,
+      case when exists (
+        select from history_changes earlier
+        where earlier.organisation_id = h.organisation_id and earlier.prompt_id = h.prompt_id
+          and earlier.commit_key = h.commit_key and (earlier.created_at, earlier.id) < (h.created_at, h.id)
+      ) then h.created_at end as named_from,
       (
         select later.created_at
         from history_changes later
-        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id and later.commit_key = h.commit_key
-          and (later.created_at, later.id) > (h.created_at, h.id)
+        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id
+          and later.commit_key = h.commit_key and (later.created_at, later.id) > (h.created_at, h.id)
         order by later.created_at, later.id
         limit 1
       ) as named_until
     from (
       select id, before_id from given
       union all
-      select before_id, null from given where before_id not in (select id from given)
+      select before_id, null from given where before_id is not null and before_id not in (select id from given)
     ) w
     join history_changes h on h.organisation_id = ${organisationId} and h.id = w.id`
 
@@ -108,48 +108,56 @@ export const selectChangeCommits = (sql: Sql, organisationId: number, promptIds:
     where organisation_id = ${organisationId} and prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
     group by prompt_id`
 
-/** How many longer hashes in signals count for the short one of a change: clients may make up any number. */
+/** How many longer hashes in signals count for the short hash of a change. Clients may make up any number. */
 const maxLongerHashes = 100
 
-/**
- * A prompt whose signals are counted. `commits` are those of all its changes, in lower case: signals may name each of them, or
- * a hash that begins it. `short` are those that may themselves begin a hash in a signal. `shown` are those whose signals count
- * whatever their time.
- */
-type CountedPrompt = SplitBounds & { id: number; commits: string[]; short: string[]; shown: string[] }
+/** A prompt whose signals are counted. Its commits are in lower case. */
+type CountedPrompt = SplitBounds & {
+  id: number
+  /** Signals may name them in full or by a prefix. */
+  commits: string[]
+  /** Those of which a signal may have a longer hash. */
+  short: string[]
+  /** Those whose signals count at any time, not only within the bounds. */
+  shown: string[]
+}
 
 /**
- * Counts the signals of each prompt by the span between two bounds and by day, UTC: all of them (`text` is null), and those
- * that have each string for a commit. Of these it reads only strings that can name a change, because clients may make up any
- * number of others. They are prefixes of its commit, so they sort between its first 7 characters and itself; or, if its commit
- * is a short hash, longer ones. A day that has a bound in it is read by quarters of an hour, and a quarter that has one from
- * the signals. One statement counts for many prompts, because Postgres takes longer to start it than to count for one.
+ * Counts signals per prompt, span and day (UTC). A row without a commit counts all signals; a row with one counts those that
+ * name it. Only what can name one of `commits` is read, because clients may make up any number of other names. A day with a
+ * bound in it is read by quarter hours, a quarter hour with a bound in it from the signals.
+ *
+ * One statement counts for many prompts, because Postgres takes longer to start it than to count for one.
  */
 export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: CountedPrompt[]) =>
   sql<SignalCount & { promptId: number }>`
     select p.id as "promptId", c.*
     from json_to_recordset(${JSON.stringify(prompts)}::text::json) p (
-      id bigint, bounds timestamptz[], days timestamptz[], quarters timestamptz[], commits text[], short text[], shown text[]
+      id bigint, bounds timestamptz[], split_days timestamptz[], split_quarters timestamptz[],
+      commits text[], short text[], shown text[]
     )
     cross join lateral (
-      with given as materialized (
+      with mark as materialized (
         select (
-          select coalesce(max(last_rolled_up_id), 0) from signal_watermarks where organisation_id = ${organisationId} and prompt_id = p.id
+          select coalesce(max(last_rolled_up_id), 0)
+          from signal_watermarks
+          where organisation_id = ${organisationId} and prompt_id = p.id
         ) as watermark
       ), known as materialized (
         select unnest(p.commits) as commit
-      ), days as materialized (
-        select null as text, c.start, c.positive, c.negative
+      ), daily as materialized (
+        select null as named_commit, c.start, c.positive, c.negative
         from signal_counts c
         where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
           and c.start >= floor_minutes(p.bounds[1], 1440)
         union all
         (
+          -- A prefix of a commit sorts between its first 7 characters and itself.
           select c.commit_sha, c.start, c.positive, c.negative
           from known k
           join signal_commit_counts c
-            on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440 and c.commit_sha between left(k.commit, 7) and k.commit
-            and starts_with(k.commit, c.commit_sha)
+            on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
+            and c.commit_sha between left(k.commit, 7) and k.commit and starts_with(k.commit, c.commit_sha)
           union
           select c.commit_sha, c.start, c.positive, c.negative
           from unnest(p.short) short (commit)
@@ -157,72 +165,79 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
             select distinct l.commit_sha
             from signal_commit_counts l
             where l.organisation_id = ${organisationId} and l.prompt_id = p.id and l.minutes = 1440
+              -- 'g' sorts after every hexadecimal digit.
               and l.commit_sha > short.commit and l.commit_sha < short.commit || 'g'
             order by l.commit_sha
             limit ${maxLongerHashes}
           ) longer
           join signal_commit_counts c
-            on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440 and c.commit_sha = longer.commit_sha
+            on c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
+            and c.commit_sha = longer.commit_sha
         )
-      ), rest as materialized (
+      ), unrolled as materialized (
         -- Normalises the commit once per group, because for each signal it would take longer than finding the signal.
-        select commit_of_signal(jsonb_build_object('commit_sha', s.commit)) as text, s.number, s.day, s.positive, s.negative
+        select
+          commit_of_signal(jsonb_build_object('commit_sha', s.commit)) as named_commit,
+          s.number, s.day, s.positive, s.negative
         from (
           select
             s.metadata -> 'commit_sha' as commit, width_bucket(s.created_at, p.bounds) as number,
             floor_minutes(s.created_at, 1440) as day, count(*) filter (where s.value = 'positive') as positive,
             count(*) filter (where s.value = 'negative') as negative
-          from given g
+          from mark m
           cross join lateral (
             select edge.*
-            from unnest(p.quarters) quarter (start)
+            from unnest(p.split_quarters) quarter (start)
             cross join lateral (
               select s.metadata, s.created_at, s.value
               from signals s
-              where s.organisation_id = ${organisationId} and s.prompt_id = p.id and s.id <= g.watermark
+              where s.organisation_id = ${organisationId} and s.prompt_id = p.id and s.id <= m.watermark
                 and s.created_at >= quarter.start and s.created_at < quarter.start + interval '15 minutes'
-              -- Makes Postgres search each quarter, rather than read all signals.
+              -- Makes Postgres search each quarter hour, rather than read all signals.
               offset 0
             ) edge
             union all
             select s.metadata, s.created_at, s.value
             from signals s
-            where s.organisation_id = ${organisationId} and s.prompt_id = p.id and s.id between g.watermark + 1 and 9223372036854775807
+            where s.organisation_id = ${organisationId} and s.prompt_id = p.id
+              -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
+              and s.id between m.watermark + 1 and 9223372036854775807
           ) s
           group by 1, 2, 3
         ) s
       ), counts as (
-        select d.text, width_bucket(d.start, p.bounds) as number, d.start as day, d.positive, d.negative
-        from days d
-        where d.start <> all(p.days)
+        select d.named_commit, width_bucket(d.start, p.bounds) as number, d.start as day, d.positive, d.negative
+        from daily d
+        where d.start <> all(p.split_days)
         union all
-        select d.text, width_bucket(q.start, p.bounds), d.start, q.positive, q.negative
-        from days d
+        select d.named_commit, width_bucket(q.start, p.bounds), d.start, q.positive, q.negative
+        from daily d
         cross join lateral (
           select q.start, q.positive, q.negative
           from signal_counts q
-          where d.text is null and q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15
+          where d.named_commit is null and q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15
             and q.start >= d.start and q.start < d.start + interval '24 hours'
           union all
           select q.start, q.positive, q.negative
           from signal_commit_counts q
-          where q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15 and q.commit_sha = d.text
-            and q.start >= d.start and q.start < d.start + interval '24 hours'
+          where q.organisation_id = ${organisationId} and q.prompt_id = p.id and q.minutes = 15
+            and q.commit_sha = d.named_commit and q.start >= d.start and q.start < d.start + interval '24 hours'
         ) q
-        where d.start = any(p.days) and q.start <> all(p.quarters)
+        where d.start = any(p.split_days) and q.start <> all(p.split_quarters)
         union all
-        select named.text, r.number, r.day, r.positive, r.negative
-        from rest r
+        -- Once among all signals, and again under the commit that they name.
+        select counted.named_commit, u.number, u.day, u.positive, u.negative
+        from unrolled u
         cross join lateral (
-          select null as text
+          select null as named_commit
           union all
-          select r.text where left(r.text, 7) in (select left(commit, 7) from known)
-        ) named
+          select u.named_commit where left(u.named_commit, 7) in (select left(commit, 7) from known)
+        ) counted
       )
       select
-        text, number, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as day, sum(positive)::bigint as positive,
-        sum(negative)::bigint as negative
+        named_commit, number, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as day,
+        sum(positive)::bigint as positive, sum(negative)::bigint as negative
       from counts
-      where number between 1 and cardinality(p.bounds) - 1 or left(text, 7) in (select left(unnest(p.shown), 7))
-      group by text, number, day
+      where number between 1 and cardinality(p.bounds) - 1 or left(named_commit, 7) in (select left(unnest(p.shown), 7))
+      group by named_commit, number, day
     ) c`

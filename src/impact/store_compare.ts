@@ -2,25 +2,25 @@ import type { Sql } from '../db/client.ts'
 import type { EntryRow } from '../history/schema.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 
-/** A commit in lower case as a history entry or a signal has it. */
-export type KnownCommit = { text: string; is_entry: boolean }
+/** The name of a commit, in lower case, that a history entry or a signal has. */
+export type KnownCommit = { name: string; is_entry: boolean }
 
 /**
- * The commits of a prompt's history and signals that begin with one of these 7 characters. Clients may make up any number,
- * so at most `limit` of the signals are read per beginning.
+ * Selects the commits of a prompt's history and signals whose first 7 characters are one of `begins`. Clients may make up any
+ * number, so at most `limit` per beginning are read from the rollups.
  */
 export const selectKnownCommits = (sql: Sql, { id, organisationId }: OwnedPrompt, begins: string[], limit: number) =>
   sql<KnownCommit>`
-    select text, bool_or(is_entry) as is_entry
+    select name, bool_or(is_entry) as is_entry
     from (
-      select lower(h.commit_sha) as text, true as is_entry
+      select lower(h.commit_sha) as name, true as is_entry
       from unnest(${begins}::text[]) given (begin)
       cross join lateral (
         select h.commit_sha
         from history_entries h
         where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
           and lower(h.commit_sha) >= given.begin and lower(h.commit_sha) < given.begin || chr(1114111)
-        -- Makes Postgres search by commit, also where the table was small when it last looked.
+        -- Makes Postgres search by commit, even if its statistics say that the table is small.
         offset 0
       ) h
       union all
@@ -37,14 +37,17 @@ export const selectKnownCommits = (sql: Sql, { id, organisationId }: OwnedPrompt
       union all
       select commit_of_signal(s.metadata), false
       from signals s
-      where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and left(commit_of_signal(s.metadata), 7) = any(${begins}::text[])
+      where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
+        and left(commit_of_signal(s.metadata), 7) = any(${begins}::text[])
+        -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
         and s.id between (
-          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
+          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
+          where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
         ) and 9223372036854775807
     ) known
-    group by text`
+    group by name`
 
-/** The newest history entry with one of these commits in lower case, one that went live if there is one. */
+/** Selects the newest history entry with one of these commits in lower case. Prefers entries that went live. */
 export async function selectEntryOfCommit(
   sql: Sql,
   { id, organisationId }: OwnedPrompt,
@@ -53,7 +56,8 @@ export async function selectEntryOfCommit(
   const [entry] = await sql<EntryRow>`
     select h.*
     from history_entries h
-    where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and lower(h.commit_sha) = any(${commits}::text[])
+    where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
+      and lower(h.commit_sha) = any(${commits}::text[])
     order by h.action in ('deployed', 'pr_merged') desc, h.created_at desc, h.id desc
     limit 1`
   return entry

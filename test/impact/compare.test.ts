@@ -141,7 +141,7 @@ test.each([
   [base, [shortOf(base)], base, [base, shortOf(base)]],
   [head, [`${head}0`, head], head, [head]],
   ['3333333cc1', [like, alike, '3333333', '3333333cc1'], like, [like, '3333333cc1']],
-])('%s among %p is %s', (given, texts, commit, names) => {
-  const known = texts.map((text) => ({ text, is_entry: true }))
-  expect(resolveCommit(given, known)).toEqual({ commit, texts: names })
+])('%s among %p is %s', (given, known, commit, names) => {
+  const commits = known.map((name) => ({ name, is_entry: true }))
+  expect(resolveCommit(given, commits)).toEqual({ commit, names })
 })
