@@ -11,8 +11,8 @@ create table signal_watermarks (
   primary key (organisation_id, prompt_id)
 );
 
--- A row counts the signals of one prompt in a quarter of an hour (15) or a day (1440), UTC. Every time zone of today begins
--- its days at a quarter.
+-- A row counts the signals of one prompt in a quarter hour (15) or a day (1440), UTC. In every time zone of today, days begin
+-- at a quarter hour.
 create table signal_counts (
   organisation_id bigint not null,
   prompt_id bigint not null,
@@ -43,8 +43,7 @@ create statistics signal_commit_counts_owner (dependencies) on prompt_id, organi
 -- Finds the idempotency key of a signal that is erased.
 create index on idempotency_keys (prompt_id, signal_id);
 
--- The commit that a signal names in its metadata, in lower case: any string that can be the commit of a history entry,
--- else null.
+-- The commit that a signal names in its metadata, in lower case. Null for a value that no history entry can have.
 create function commit_of_signal(metadata jsonb)
 returns text
 language sql
@@ -65,8 +64,8 @@ as $$
   select date_bin(make_interval(mins => minutes), instant, timestamptz '2000-01-01 00:00:00Z')
 $$;
 
--- Adds counts to the rollups of a prompt (`factor` 1) or subtracts them (-1). Each count is of a quarter of an hour and of
--- a commit or null. The caller has locked the watermark.
+-- Adds counts to the rollups of a prompt (`factor` 1) or subtracts them (-1). Each count has a quarter hour, and a commit or
+-- null. The caller has locked the watermark.
 create function add_to_signal_counts(
   given_organisation_id bigint, given_prompt_id bigint,
   quarters timestamptz[], commits text[], positives bigint[], negatives bigint[], factor integer
@@ -128,7 +127,7 @@ end
 $$;
 
 -- Rolls up the next signals of a prompt, at most `max_rows`. Returns the number of signals rolled up. The transaction does
--- not wait for the disk: a rollup that a crash loses is made again.
+-- not wait for the disk: a rollup that a crash loses is repeated.
 create function roll_up_signals(given_organisation_id bigint, given_prompt_id bigint, max_rows integer)
 returns integer
 language plpgsql
@@ -145,7 +144,7 @@ begin
   into taken
   from (
     select
-      -- Of each commit once: commit_of_signal for every signal would take a third of the time.
+      -- commit_of_signal runs once per group: for every signal it would take a third of the time.
       jsonb_build_object('commit_sha', s.text) as metadata, floor_minutes(s.created_at, 15) as quarter, max(s.id) as last_id,
       count(*) as total, count(*) filter (where s.value = 'positive') as positive
     from (
@@ -159,7 +158,7 @@ begin
         where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id
           and s.id > watermark.last_rolled_up_id
         order by s.prompt_id, s.id
-        -- The most that max_rows may be: Postgres expects a tenth of it. Without it, a tenth of all signals, to be sorted.
+        -- max_rows is never more. Without this constant, the planner expects a tenth of all signals, and sorts them.
         limit 100000
       ) s
       limit max_rows
@@ -179,7 +178,7 @@ begin
 end
 $$;
 
--- Deletes the counts of a prompt in a span of time that have become zero. Each width and commit is looked up by itself:
+-- Deletes the counts of a prompt in a span of time that have become zero. Looks up each width and commit separately:
 -- for all together, Postgres would read all counts of the prompt. The caller has locked the watermark.
 create function delete_empty_counts(
   given_organisation_id bigint, given_prompt_id bigint, commits text[], first_start timestamptz, last_start timestamptz
@@ -225,7 +224,7 @@ declare
   watermark signal_watermarks := lock_watermark(given_organisation_id, given_prompt_id);
   erased record;
 begin
-  -- Without a watermark there was no signal when it was looked for. One recorded since is left alone: it may be counted.
+  -- Without a watermark the prompt had no signals. One recorded since stays: it may be rolled up by now.
   if watermark.organisation_id is distinct from given_organisation_id then
     return 0;
   end if;
@@ -264,10 +263,10 @@ begin
 end
 $$;
 
--- Splits each span between two of the ascending bounds into parts that add up to it: whole days and quarters of an
--- hour, which the rollups hold, and less than a quarter (0 minutes) at either end. The days are those between the
--- midnights (UTC) nearest to the bounds. A midnight may lie outside of the span; then the quarters up to it have the
--- sign -1. So a day of any time zone takes a few quarters, and not 96.
+-- Splits each span between two of the ascending bounds into parts that add up to it: whole days and quarter hours, which
+-- the rollups hold, and less than a quarter hour (0 minutes) at either end. The days are those between the midnights (UTC)
+-- nearest to the bounds. A midnight may lie outside of the span; then the quarter hours up to it have the sign -1. So a day
+-- of most time zones takes fewer than 96 of them.
 create function parts_of_spans(bounds timestamptz[])
 returns table (number integer, minutes integer, sign integer, low timestamptz, high timestamptz)
 language sql
@@ -301,8 +300,8 @@ as $$
   where d.first_day = d.last_day and d.first_quarter < d.last_quarter
 $$;
 
--- Counts the signals of an organisation's prompt between each two of the ascending bounds, the lower one included. Spans are numbered from
--- 1; those without signals have no row.
+-- Counts the signals of a prompt between each two of the ascending bounds, the lower one included. Spans are numbered from 1.
+-- Those without signals have no row.
 create function count_signals_between(given_organisation_id bigint, given_prompt_id bigint, bounds timestamptz[])
 returns table (number integer, positive bigint, negative bigint)
 language plpgsql

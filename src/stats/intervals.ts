@@ -7,8 +7,8 @@ export const inZone = (zone: string, instant: number): Temporal.ZonedDateTime =>
   new Temporal.ZonedDateTime(BigInt(instant) * 1_000_000n, zone)
 
 /**
- * The starts of the intervals of a zone that overlap [since, until), at most `most`. The first is that of the interval
- * that contains `since`. A day that the zone skipped has no start.
+ * The starts of the intervals of a zone that overlap [since, until), at most `most`. The first interval contains `since`. A
+ * day that the zone skipped has no start.
  */
 export function startsBetween(interval: Interval, zone: string, since: Date, until: Date, most: number): Date[] {
   const [from, to] = [since.getTime(), until.getTime()]
@@ -29,21 +29,21 @@ export function nextStart(interval: Interval, zone: string, instant: Date): Date
   return instant
 }
 
-/** The start of the first of `intervalsBefore` intervals, the last of which ends at `until` or contains it. */
+/** The start of the first of `intervalsBefore` intervals. The last one ends at `until` or contains it. */
 export function startBefore(interval: Interval, zone: string, until: Date, intervalsBefore: number): Date {
   if (interval === 'hour') return new Date(until.getTime() - 3_600_000 * intervalsBefore)
   const last = firstDateOf(interval, inZone(zone, until.getTime() - 1))
   return new Date(startOf(addIntervals(last, interval, 1 - intervalsBefore), zone))
 }
 
-/** Yields starts in ascending order without end, from one at or before the instant. */
+/** Yields the starts of intervals without end, ascending. The first is at or before the instant. */
 function* startsFrom(interval: Interval, zone: string, instant: number): Generator<number> {
   const shown = inZone(zone, instant)
   if (interval === 'hour') return yield* hoursFrom(shown.startOfDay())
   for (let date = firstDateOf(interval, shown); ; date = addIntervals(date, interval, 1)) yield startOf(date, zone)
 }
 
-/** The first instant of a date. When clocks skip midnight, the moment at which they are set forward. */
+/** The first instant of a date. If clocks skip its midnight, that is when they are set forward. */
 const startOf = (date: Temporal.PlainDate, zone: string): number => date.toZonedDateTime(zone).epochMilliseconds
 
 /** The first date of the interval that contains an instant. Weeks begin on Monday. */

@@ -14,16 +14,13 @@ export type StatsQuery = ReturnType<typeof parseStatsQuery>
 
 const maxPoints = 1_000
 
-/** The number of intervals without a `since`. */
+/** How many intervals a range without `since` has. */
 const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, month: 12 }
 
 /** No signal is older, and the rules of time zones before 1970 are unreliable. */
 const earliest = Date.UTC(1970, 0, 2)
 
-/**
- * Parses a query. Without `until` the range ends with the current interval. The first of the `starts` of its intervals may
- * be before `since`.
- */
+/** Parses a query. Without `until` the range ends with the current interval. The first of `starts` may be before `since`. */
 export function parseStatsQuery(given: URLSearchParams, now: Date) {
   const { interval, tz: zone, by, ...range } = statsParams.parse(given)
   const until = range.until ?? nextStart(interval, zone, now)
@@ -63,7 +60,7 @@ export async function readStats(db: Db, rollup: SignalRollup, prompt: Prompt, qu
 
 const noSignals: Counts = { positive: 0, negative: 0 }
 
-/** The signals with one metadata value: how the value begins, and the id of one of them. */
+/** The signals with one metadata value: its first characters, and the id of one of the signals. */
 type Split = Counts & { begin: string; id: number }
 
 /** Splits the newest signals of a range by their metadata under a key. */
@@ -95,7 +92,7 @@ async function splitByMetadata(db: Db, prompt: Prompt, range: StatsQuery, key: s
     key,
     signals,
     complete: isComplete,
-    // The signal may have been erased since; then only the begin of its value is known.
+    // The signal may have been erased since. Then only the first characters of its value are known.
     values: shown.map((split) => ({ value: values.get(split.id) ?? split.begin, ...showCounts(split) })),
     rest: { values: rest.length, ...showCounts(addCounts(rest)) },
     none: showCounts(none),

@@ -5,22 +5,22 @@ import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import { rollUpSignals, selectPending, selectTail, type Tail } from './store.ts'
 
-/** The number of new signals of a prompt; Infinity if it stays in the rounds until nothing is left. */
+/** The number of new signals of a prompt. Infinity: roll up until no signal is left. */
 type NewSignals = { prompt: OwnedPrompt; number: number }
 
 export type SignalRollup = ReturnType<typeof createSignalRollup>
 
-/** Signals per step: it starts with the fewest, which is also what the embedded engine keeps to. */
+/** The fewest signals per step. Steps start with it, and those of the embedded engine keep to it. */
 const minStepRows = 1_000
-/** No writer waits for a rollup, so its steps may be long. Every signal with a commit of its own makes one slow. */
+/** No writer waits for a rollup, so its steps may be long. A step is slow if every signal names a different commit. */
 const maxStepMs = 100
-/** Steps per round. Under full load, rollups wait for a quieter time or for a reader. */
+/** Steps per round. Under full load, the other signals wait for a later round or a reader. */
 const stepsPerRound = 10
-/** A prompt with more new signals than this is rolled up even then: its next reader would time out. */
+/** A prompt with this many new signals is rolled up even then: its next reader would time out. */
 const maxBehind = 100_000
-/** A reader adds up to this many signals itself. */
+/** A reader adds up to this many signals that are not rolled up yet. */
 const maxTail = 2_000
-/** A reader of many prompts adds up to this many of each. */
+/** A reader of many prompts adds up to this many per prompt. */
 const maxTailOfEach = 100
 const maxRetrySeconds = 600
 /** How many prompts with new signals are remembered. The others are rolled up by their next reader. */
@@ -29,8 +29,8 @@ const maxRemembered = 10_000
 const catchingUp = 'Many signals of this prompt are not counted yet. Try again after the seconds in Retry-After.'
 
 /**
- * How long the background takes at most for the rest of a tail, judged by the ids that were passed in `elapsedMs`. On a busy
- * database it takes twice the time of a reader, because it rests as long as it works.
+ * Estimates how long the background takes for the rest of a tail, by the ids that a reader passed in `elapsedMs`. It takes up
+ * to twice as long as a reader, because it sleeps after each step for as long as the step took.
  */
 export function secondsLeft(before: Tail, after: Tail, elapsedMs: number): number {
   const left = (2 * elapsedMs * (after.last - after.first + 1)) / (after.first - before.first) / 1_000
@@ -46,7 +46,7 @@ export function createSignalRollup(
   { patienceMs = 3_000, maxStepRows = db.isEmbedded ? minStepRows : 50_000 } = {},
 ) {
   const newSignals = new Map<number, NewSignals>()
-  /** The rollups in flight; each resolves to the seconds that the rest takes, or 0. Readers of one prompt share one. */
+  /** The rollups in flight, one per prompt: its readers share it. Each resolves to the seconds that the rest takes, or 0. */
   const inFlight = new Map<number, Promise<number>>()
   let stepRows = minStepRows
   let round: Promise<void> | undefined
@@ -55,11 +55,12 @@ export function createSignalRollup(
     const [rows, startedAt] = [stepRows, performance.now()]
     const rolledUp = await rollUpSignals(db.sql, prompt, rows)
     const part = (performance.now() - startedAt) / maxStepMs
+    // Halves the rows after a slow step, doubles them after a fast one.
     if (rolledUp === rows) stepRows = nextStepRows(rows, part, minStepRows, maxStepRows)
     return { rolledUp, isLast: rolledUp < rows }
   }
 
-  async function rollUp(prompt: OwnedPrompt, deadline: number): Promise<number> {
+  async function rollUpUntil(prompt: OwnedPrompt, deadline: number): Promise<number> {
     const startedAt = performance.now()
     const before = await selectTail(db.sql, prompt)
     do if ((await takeStep(prompt)).isLast) return 0
@@ -68,29 +69,31 @@ export function createSignalRollup(
   }
 
   function joinRollUp(prompt: OwnedPrompt, deadline: number): Promise<number> {
-    const rolling = inFlight.get(prompt.id) ?? rollUp(prompt, deadline).finally(() => inFlight.delete(prompt.id))
+    const rolling = inFlight.get(prompt.id) ?? rollUpUntil(prompt, deadline).finally(() => inFlight.delete(prompt.id))
     inFlight.set(prompt.id, rolling)
     return rolling
   }
 
-  async function shortenTails(organisationId: number, ids: number[], maxLeft: number, deadline: number): Promise<void> {
-    for (const id of await selectPending(db.sql, organisationId, ids, maxLeft)) {
-      const prompt = { id, organisationId }
-      for (let left = 1; left > 0; ) {
-        left = await joinRollUp(prompt, deadline)
-        // The rollup of another reader may have had an earlier deadline.
-        if (left === 0 || performance.now() < deadline) continue
-        newSignals.set(id, { prompt, number: Number.POSITIVE_INFINITY })
-        joinRound().catch(() => {})
-        throw unavailable('timeout', catchingUp, left)
-      }
+  async function shortenTail(prompt: OwnedPrompt, deadline: number): Promise<void> {
+    for (;;) {
+      const left = await joinRollUp(prompt, deadline)
+      if (left === 0) return
+      // The rollup of another reader may have had an earlier deadline.
+      if (performance.now() < deadline) continue
+      newSignals.set(prompt.id, { prompt, number: Number.POSITIVE_INFINITY })
+      joinRound().catch(() => {})
+      throw unavailable('timeout', catchingUp, left)
     }
   }
 
-  const catchUp = (organisationId: number, ids: number[], maxLeft: number, startedAt: number): Promise<void> =>
-    shortenTails(organisationId, ids, maxLeft, startedAt + patienceMs).catch((error) => {
+  async function shortenTails(organisationId: number, ids: number[], maxLength: number, startedAt: number) {
+    try {
+      const pending = await selectPending(db.sql, organisationId, ids, maxLength)
+      for (const id of pending) await shortenTail({ id, organisationId }, startedAt + patienceMs)
+    } catch (error) {
       if (!isReadOnly(error)) throw error
-    })
+    }
+  }
 
   function remember(prompt: OwnedPrompt, number: number): void {
     const waiting = newSignals.get(prompt.id)
@@ -110,7 +113,7 @@ export function createSignalRollup(
   }
 
   /** Rolls up one step of one prompt. Returns false when no prompt is far enough behind. */
-  async function rollUpNext(step: number): Promise<boolean> {
+  async function takeNextStep(step: number): Promise<boolean> {
     const next = step >= stepsPerRound ? findBehind(maxBehind) : (findBehind(minStepRows) ?? findBehind(maxTailOfEach))
     if (!next) return false
     const { prompt, number } = next
@@ -122,16 +125,16 @@ export function createSignalRollup(
     return true
   }
 
-  async function rollUpAll(): Promise<void> {
+  async function runRound(): Promise<void> {
     for (let step = 0; ; step += 1) {
       const startedAt = performance.now()
-      if (!(await rollUpNext(step))) return
+      if (!(await takeNextStep(step))) return
       if (db.load().pending > 0) await yieldFor(startedAt)
     }
   }
 
   function joinRound(): Promise<void> {
-    round ??= rollUpAll().finally(() => {
+    round ??= runRound().finally(() => {
       round = undefined
     })
     return round
@@ -146,9 +149,9 @@ export function createSignalRollup(
      * Rolls up a prompt before it is read, unless few signals are missing. Rejects with `unavailable` if that takes too
      * long; the rest is then rolled up in the background. Does nothing on a read-only database.
      */
-    catchUp: ({ id, organisationId }: OwnedPrompt) => catchUp(organisationId, [id], maxTail, performance.now()),
+    catchUp: ({ id, organisationId }: OwnedPrompt) => shortenTails(organisationId, [id], maxTail, performance.now()),
     /** The same for prompts of an organisation that are read together. The timeout starts at `startedAt`. */
     catchUpEach: (organisationId: number, promptIds: number[], startedAt: number) =>
-      catchUp(organisationId, promptIds, maxTailOfEach, startedAt),
+      shortenTails(organisationId, promptIds, maxTailOfEach, startedAt),
   }
 }

@@ -7,7 +7,7 @@ export type Position = { id: number; at: Date }
 /** The signals of a prompt in a span of time. Spans are numbered from 1, in the order of their bounds. */
 export type SpanCount = { promptId: number; number: number; positive: number; negative: number }
 
-/** Counts the signals of each prompt of an organisation between each two of the ascending bounds. Empty spans are left out. */
+/** Counts the signals of each prompt between each two of the ascending bounds. Leaves out empty spans. */
 export const selectSpanCounts = (
   sql: Sql,
   organisationId: number,
@@ -23,8 +23,8 @@ export const selectSpanCounts = (
 
 /**
  * Counts the signals of each prompt from one midnight (UTC) to another. For whole days it reads far less than
- * selectSpanCounts. The times of signals after the watermark are compared while counting: as a condition, they would
- * tempt the planner to read all signals of these days.
+ * selectSpanCounts. A `filter` compares the times of the signals after the watermark: a condition in `where` would tempt the
+ * planner to read all signals of these days.
  */
 export const selectDayCounts = (sql: Sql, organisationId: number, promptIds: number[], from: Date, until: Date) =>
   sql<Omit<SpanCount, 'number'>>`
@@ -41,6 +41,7 @@ export const selectDayCounts = (sql: Sql, organisationId: number, promptIds: num
         count(*) filter (where s.value = 'negative' and s.created_at >= ${from} and s.created_at < ${until})
       from signals s
       where s.organisation_id = ${organisationId} and s.prompt_id = p.id
+        -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
         and s.id between (
           select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
           where w.organisation_id = ${organisationId} and w.prompt_id = p.id
@@ -54,8 +55,8 @@ type ValueCount = [hash: string | null, begin: string | null, id: number | null,
 export type MetadataCounts = { counts: ValueCount[]; signals: number; last: Position }
 
 /**
- * Counts the newest signals before a position and from `since` on, at most `limit`, by their metadata under a key. Values
- * may be long, so they are grouped by hash.
+ * Counts signals by their metadata under a key: the newest `limit` ones before a position, from `since` on. Values may be
+ * long, so they are grouped by hash.
  */
 export async function countByMetadata(
   sql: Sql,
@@ -143,12 +144,12 @@ export async function selectPending(
   return rows.map(({ id }) => id)
 }
 
-/** The signals of a prompt, or those of a day over all prompts. */
+/** The signals of one prompt on all days, or of all prompts on one day. */
 type MonthCount = { promptId: number; date: null; total: number } | { promptId: null; date: string; total: number }
 
 /**
- * Counts the signals of these prompts in a month, by prompt and by day, UTC. Only counts above zero are returned. The month
- * of a signal after the watermark is compared as a text: a range of times would tempt the planner to read the whole month.
+ * Counts the signals of these prompts in a month, by prompt and by day (UTC). Returns only counts above zero. The month of a
+ * signal after the watermark is compared as a string: a range of times would tempt the planner to read the whole month.
  */
 export const selectMonthCounts = (
   sql: Sql,
