@@ -1,7 +1,7 @@
+import type { ImpactSource } from '../impact/command_source.ts'
 import { type Impact, impactParams } from '../impact/schema.ts'
 import { compareParams, type SideBySide } from '../impact/schema_compare.ts'
 import { comparisonKinds, describeChange, describeSides, showDifference, verdictSigns } from '../impact/sentence.ts'
-import type { ImpactSource } from '../impact/source.ts'
 import { counted, number } from '../lib/texts.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
 import { drawInterval, percent } from './figures.ts'

@@ -1,4 +1,4 @@
-import type { ImpactSource } from '../impact/source.ts'
+import type { ImpactSource } from '../impact/command_source.ts'
 import { openRest, type Rest } from '../lib/rest.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
@@ -23,7 +23,7 @@ export async function withSource(
   context: Context,
   work: (context: Context, source: ImpactSource) => Promise<void>,
 ): Promise<void> {
-  const { openDatabaseSource, openHttpSource } = await import('../impact/source.ts')
+  const { openDatabaseSource, openHttpSource } = await import('../impact/command_source.ts')
   const service = openService(context, 'reader')
   if (!service) {
     return withDatabase(context, (opened) =>

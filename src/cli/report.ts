@@ -1,6 +1,6 @@
+import type { ImpactSource } from '../impact/command_source.ts'
 import { markdownStyle, type ReportQuery, readReport, textStyle, writeReport } from '../impact/report.ts'
 import { describeChange } from '../impact/sentence.ts'
-import type { ImpactSource } from '../impact/source.ts'
 import { parseTime } from '../lib/times.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
 import { checkUrl, withSource } from './remote.ts'

@@ -1,9 +1,9 @@
 import { commitKey, isSameCommit } from '../history/identity.ts'
 import { maxPageSize } from '../lib/params.ts'
 import { counted, oneLine } from '../lib/texts.ts'
+import type { ImpactSource, PromptName } from './command_source.ts'
 import type { Impact } from './schema.ts'
 import { comparisonKinds, describeChange, nameChange, verdictSigns } from './sentence.ts'
-import type { ImpactSource, PromptName } from './source.ts'
 
 export type ReportedChange = Impact & { prompt: PromptName }
 

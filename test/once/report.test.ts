@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { exampleTitledEntry } from '../../src/history/schema.ts'
+import type { ImpactSource } from '../../src/impact/command_source.ts'
 import { markdownStyle, type ReportedChange, readReport, writeReport } from '../../src/impact/report.ts'
-import type { ImpactSource } from '../../src/impact/source.ts'
 
 const changeOf = (id: number, verdict: ReportedChange['verdict'], more = {}): ReportedChange => ({
   prompt: { id: 'pmt_a', name: 'a' },

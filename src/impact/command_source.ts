@@ -13,7 +13,7 @@ import { overviewParams } from './schema_overview.ts'
 
 export type PromptName = { id: string; name: string }
 
-/** What commands read, by the queries of the interface: implemented over the database and over HTTP. */
+/** Where commands read impacts from: the database, or a service over HTTP. Queries are those of the interface. */
 export type ImpactSource = {
   readImpact(
     prompt: string,
@@ -45,7 +45,7 @@ export function openHttpSource({ call }: Rest): ImpactSource {
   }
 }
 
-/** Opens the service's database, for an operator. Only a list of prompts needs the organisation. */
+/** Reads from the database, for an operator. Only `listPrompts` needs the organisation. */
 export function openDatabaseSource(db: Db, clock: Clock, org: string | null): ImpactSource {
   const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
   return {
