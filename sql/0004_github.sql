@@ -34,7 +34,7 @@ create table github_repositories (
 );
 
 -- One row per push and prompt whose file it changes: the event of a pull request does not list files, but the pushes to
--- its branch do. head_sha is the head after the push; prompt_commits change the prompt, push_commits are all, both
+-- its branch do. head_sha is the head after the push; prompt_shas change the prompt, push_shas are all, both
 -- oldest first; all_new says that no commit was pushed to another branch before.
 create table github_affected_prompts (
   organisation_id bigint not null references organisations,
@@ -43,18 +43,18 @@ create table github_affected_prompts (
   head_sha text not null,
   prompt_id bigint not null,
   pushed_at timestamptz(3) not null,
-  prompt_commits text[] not null,
-  push_commits text[] not null,
+  prompt_shas text[] not null,
+  push_shas text[] not null,
   all_new boolean not null,
   primary key (organisation_id, repository_id, branch, head_sha, prompt_id),
   foreign key (organisation_id, prompt_id) references prompts on delete cascade
 );
 
 create index on github_affected_prompts (pushed_at);
-create index on github_affected_prompts using gin (push_commits);
+create index on github_affected_prompts using gin (push_shas);
 
--- One row per pull request. head_repository_id is the repository of its branch, null if that fork was deleted; commits
--- is the number of commits on its branch.
+-- One row per pull request. head_repository_id is the repository of its branch, null if that fork was deleted.
+-- commit_count is the number of commits on its branch.
 create table github_pull_requests (
   organisation_id bigint not null references organisations,
   repository_id bigint not null,
@@ -71,7 +71,7 @@ create table github_pull_requests (
   opened_at timestamptz(3) not null,
   merged_by jsonb,
   closed_at timestamptz(3),
-  commits integer not null,
+  commit_count integer not null,
   reopenings integer not null default 0,
   primary key (organisation_id, repository_id, number)
 );

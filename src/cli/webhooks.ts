@@ -1,4 +1,4 @@
-import { setWebhook } from '../github/webhook.ts'
+import { setWebhook } from '../github/settings.ts'
 import { onDatabase } from './database.ts'
 
 export const commands = onDatabase([

@@ -2,7 +2,7 @@ import type { Sql } from '../db/client.ts'
 import { type Person, sanitizeBranch, sanitizePerson, sanitizeSha, sanitizeTitle, sanitizeUrl } from '../git/entries.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
-import { attributeCommits, endedEntries, openedEntries, recordAffectedPrompts } from './push.ts'
+import { attributeCommits, endedEntries, openedEntries, recordBranchPush } from './push.ts'
 import { type Account, type PullRequestPayload, repositoryIdOf } from './schema.ts'
 import {
   addBranchPrompts,
@@ -14,7 +14,10 @@ import {
   selectPushes,
 } from './store.ts'
 
-type ParsedPullRequest = { action: string; pr: GivenPullRequest; isDefaultBase: boolean }
+/** The event of a pull request lists no files. */
+const noFiles = { filesSeen: [], gap: undefined }
+
+type ParsedPullRequest = typeof noFiles & { action: string; pr: GivenPullRequest; isDefaultBase: boolean }
 
 export function parsePullRequest(payload: PullRequestPayload, now: Date): ParsedPullRequest | 'ignored' {
   const { action, pull_request: given, repository } = payload
@@ -32,13 +35,13 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
     base_branch: sanitizeBranch(given.base.ref),
     // For an open pull request GitHub sends a test merge, which is on no branch.
     merge_commit_sha: isMerged ? sanitizeSha(given.merge_commit_sha ?? given.head.sha) : null,
-    commits: given.commits ?? 0,
+    commit_count: given.commits ?? 0,
     opened_by: accountPerson(given.user),
     opened_at: instant(given.created_at),
     merged_by: isMerged ? accountPerson(given.merged_by ?? given.user) : null,
     closed_at: action === 'closed' ? instant(isMerged ? given.merged_at : given.closed_at) : null,
   }
-  return { action, pr, isDefaultBase: pr.base_branch === repository.default_branch }
+  return { action, pr, isDefaultBase: pr.base_branch === repository.default_branch, ...noFiles }
 }
 
 /** The address is GitHub's no-reply one. A deleted account becomes ghost, as on GitHub. */
@@ -48,20 +51,20 @@ function accountPerson(account: Account | null | undefined): Person {
 }
 
 /** Stores the pull request and returns the entries that follow from its event. */
-export async function recordPullRequest(sql: Sql, ref: RepositoryRef, parsed: ParsedPullRequest) {
+export async function recordPullRequest(sql: Sql, repo: RepositoryRef, parsed: ParsedPullRequest) {
   const { action, pr: given, isDefaultBase } = parsed
-  const pr = await savePullRequest(sql, ref, given, action)
-  const added = await addBranchPrompts(sql, ref, pr.number)
+  const pr = await savePullRequest(sql, repo, given, action)
+  const added = await addBranchPrompts(sql, repo, pr.number)
   if (action === 'reopened') return openedEntries(added, pr, pr.head_sha)
-  const promptIds = await selectPullRequestPrompts(sql, ref, pr.number)
+  const promptIds = await selectPullRequestPrompts(sql, repo, pr.number)
   if (action === 'opened') return openedEntries(promptIds, pr, pr.head_sha)
   if (pr.merge_commit_sha === null) return endedEntries(promptIds, pr)
 
   const head = { branch: pr.base_branch, commitSha: pr.merge_commit_sha }
   const covers = new Map<number, string[]>(promptIds.map((promptId) => [promptId, []]))
   // The push of the merge may have arrived first. For a fork, only that push shows which prompts the branch changes.
-  for (const push of await selectPushes(sql, ref, head)) {
-    for (const { promptId, commitSha, merge } of attributeCommits(push, await selectMerges(sql, ref, push))) {
+  for (const push of await selectPushes(sql, repo, head)) {
+    for (const { promptId, commitSha, merge } of attributeCommits(push, await selectMerges(sql, repo, push))) {
       if (merge?.number === pr.number) covers.set(promptId, [...(covers.get(promptId) ?? []), commitSha])
     }
   }
@@ -69,8 +72,8 @@ export async function recordPullRequest(sql: Sql, ref: RepositoryRef, parsed: Pa
   const entries = merges.map((entry): PromptEntry => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
   if (isDefaultBase) return entries
   // The merged prompts are now on the other branch, which may have a pull request too.
-  const commits = [head.commitSha]
-  const affected = [...covers.keys()].map((promptId) => ({ promptId, commits }))
-  const push = { head, commits, isAllNew: false, affected }
-  return [...entries, ...(await recordAffectedPrompts(sql, ref, push, pr.closed_at ?? pr.opened_at))]
+  const shas = [head.commitSha]
+  const affected = [...covers.keys()].map((promptId) => ({ promptId, shas }))
+  const push = { head, shas, isAllNew: false, affected }
+  return [...entries, ...(await recordBranchPush(sql, repo, push, pr.closed_at ?? pr.opened_at))]
 }

@@ -53,14 +53,15 @@ export function parsePush(payload: PushPayload, linked: LinkedPrompt[], now: Dat
   const commits = payload.commits.filter(({ distinct }) => isDefaultBranch || distinct !== false).map(parseCommit)
   const changes = findChanges(commits, linked)
   const gap = isDefaultBranch ? findGap(payload) : undefined
+  // A new branch drops the pushes of an older one of its name, also if it changes no prompt.
   if (changes.length === 0 && !isNewBranch) return gap ?? 'unlinked_files'
   const push: Push = {
     head: { branch: sanitizeBranch(branch), commitSha: sanitizeSha(payload.after) },
-    commits: payload.commits.map(({ id }) => sanitizeSha(id)),
+    shas: payload.commits.map(({ id }) => sanitizeSha(id)),
     isAllNew: payload.commits.every(({ distinct }) => distinct !== false),
-    affected: changes.map(({ promptId, commits }) => ({ promptId, commits: commits.map(({ sha }) => sha) })),
+    affected: changes.map(({ promptId, commits }) => ({ promptId, shas: commits.map(({ sha }) => sha) })),
   }
-  // An author's clock may be wrong, and one that is ahead must not keep an entry on top of later ones.
+  // The time of the push, not of the author, whose clock may be wrong.
   const pushedAt = earlierOf(parseTimestamp(payload.repository.pushed_at) ?? now, now)
   const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
   const filesSeen = isDefaultBranch ? changes.map((change) => fileSeen(change, pushedAt)) : []
@@ -116,7 +117,7 @@ function fileSeen({ promptId, path, commits }: PromptChange, at: Date): FileSeen
   return { promptId, state: movedTo === null ? 'removed' : 'renamed', movedTo, at }
 }
 
-/** A push lists a rename as one file removed and one added: the only one added, or the only one of the same name. */
+/** Finds the new path of a renamed file: the only file that the commit adds, or the only one with the same name. */
 function findMovedTo(path: string, { added, removed }: Commit): string | null {
   if (added.length === 1 && removed.length === 1) return added[0] as string
   const namesakes = added.filter((other) => posix.basename(other) === posix.basename(path))
@@ -124,25 +125,26 @@ function findMovedTo(path: string, { added, removed }: Commit): string | null {
 }
 
 /** Stores the push and returns the entries that follow from it. */
-export async function recordPush(sql: Sql, ref: RepositoryRef, parsed: ParsedPush): Promise<PromptEntry[]> {
+export async function recordPush(sql: Sql, repo: RepositoryRef, parsed: ParsedPush): Promise<PromptEntry[]> {
   const { push, bySha, isDefaultBranch, isNewBranch, pushedAt } = parsed
-  if (isNewBranch) await deletePushesTo(sql, ref, push.head.branch, pushedAt)
-  const branchEntries = await recordAffectedPrompts(sql, ref, push, pushedAt)
-  const commits = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => {
+  if (isNewBranch) await deletePushesTo(sql, repo, push.head.branch, pushedAt)
+  const branchEntries = await recordBranchPush(sql, repo, push, pushedAt)
+  const commits = attributeCommits(push, await selectMerges(sql, repo, push)).map(({ promptId, commitSha, merge }) => {
     const { title, author } = bySha.get(commitSha) as Commit
     return { prompt: promptId, commitSha, title, author, at: pushedAt, merge: merge ? endOf(merge) : null }
   })
   const entries = entriesOf(push.head.branch, commits)
+  // A commit on another branch is not live.
   return [...entries.filter(({ entry }) => isDefaultBranch || entry.action !== 'deployed'), ...branchEntries]
 }
 
 /** Stores which prompts a push to a branch affects. Returns the entries of the pull requests from that branch. */
-export async function recordAffectedPrompts(sql: Sql, ref: RepositoryRef, push: Push, pushedAt: Date) {
-  await insertAffectedPrompts(sql, ref, push, pushedAt)
+export async function recordBranchPush(sql: Sql, repo: RepositoryRef, push: Push, pushedAt: Date) {
+  await insertAffectedPrompts(sql, repo, push, pushedAt)
   const promptIds = push.affected.map(({ promptId }) => promptId)
   const entries: PromptEntry[] = []
-  for (const pr of await selectPullRequestsFrom(sql, ref, push.head)) {
-    const added = await addPrompts(sql, ref, pr.number, promptIds)
+  for (const pr of await selectPullRequestsFrom(sql, repo, push.head)) {
+    const added = await addPrompts(sql, repo, pr.number, promptIds)
     // A pull request that ended at this commit was delivered before the push, and still lacks both entries.
     entries.push(...openedEntries(added, pr, push.head.commitSha), ...endedEntries(added, pr))
   }
@@ -177,15 +179,16 @@ const endOf = (pr: PullRequest): PullRequestEvent => ({
   at: pr.closed_at ?? pr.opened_at,
 })
 
-/** Decides which commits of a push belong to which merged pull request: GitHub does not say, nor how it was merged. */
+/** Decides which commits of a push belong to which merged pull request. GitHub does not say, nor how it was merged. */
 export function attributeCommits(push: Push, merges: MergedPullRequest[]) {
-  const whole = merges.find((merge) => isWholePush(push, merge))
-  const positions = new Map(push.commits.map((sha, position) => [sha, position]))
+  const onlyMerge = merges.find((merge) => isOnlyThisMerge(push, merge))
+  const positions = new Map(push.shas.map((sha, position) => [sha, position]))
   const positionOf = (sha: string) => positions.get(sha) ?? -1
   const byCommit = new Map<string, MergedPullRequest>()
-  for (const merge of merges) for (const sha of merge.branch_commits) byCommit.set(sha, merge)
+  for (const merge of merges) for (const sha of merge.branch_shas) byCommit.set(sha, merge)
+  // Last, so that a merge commit belongs to its own pull request, also if it is on the branch of another.
   for (const merge of merges) byCommit.set(merge.merge_commit_sha, merge)
-  // Squashed and rebased commits are not those of the branch, but they change the same prompts and end with the merge.
+  // Squashed and rebased commits are not those of the branch. They change the same prompts, and the merge is their last.
   const rewriting = merges
     .filter((merge) => !positions.has(merge.head_sha))
     .sort((a, b) => positionOf(a.merge_commit_sha) - positionOf(b.merge_commit_sha))
@@ -193,17 +196,20 @@ export function attributeCommits(push: Push, merges: MergedPullRequest[]) {
     rewriting.find(
       (merge) => merge.prompt_ids.includes(promptId) && positionOf(commitSha) <= positionOf(merge.merge_commit_sha),
     )
-  return push.affected.flatMap(({ promptId, commits }) =>
-    commits.map((commitSha) => ({
+  return push.affected.flatMap(({ promptId, shas }) =>
+    shas.map((commitSha) => ({
       promptId,
       commitSha,
-      merge: whole ?? byCommit.get(commitSha) ?? findRewriting(promptId, commitSha),
+      merge: onlyMerge ?? byCommit.get(commitSha) ?? findRewriting(promptId, commitSha),
     })),
   )
 }
 
-/** A merge queue has pushed its commits to a temporary branch before; the rebase button has not. */
-function isWholePush({ head, commits, isAllNew }: Push, merge: MergedPullRequest): boolean {
-  const isNothingElse = merge.merge_commit_sha === head.commitSha && commits.length <= merge.commits + 1
-  return isNothingElse && (commits.includes(merge.head_sha) || isAllNew)
+/**
+ * Whether the push brought this merge and nothing else. Its commits are the branch's own, or all new (squash and rebase
+ * buttons). A merge queue pushes them to a temporary branch first, so they are not new.
+ */
+function isOnlyThisMerge({ head, shas, isAllNew }: Push, merge: MergedPullRequest): boolean {
+  const mayBeOnly = merge.merge_commit_sha === head.commitSha && shas.length <= merge.commit_count + 1
+  return mayBeOnly && (shas.includes(merge.head_sha) || isAllNew)
 }

@@ -92,12 +92,12 @@ export async function receiveDelivery(
       { path: 'X-GitHub-Delivery', message: 'must have 1 to 255 printable ASCII characters' },
     ])
   }
-  const ref = { organisationId, repositoryId: repositoryIdOf(event.payload.repository) }
-  const permitRequest = { tenant: organisationId, key: `${organisationId} ${ref.repositoryId}`, deadline }
+  const repo = { organisationId, repositoryId: repositoryIdOf(event.payload.repository) }
+  const permitRequest = { tenant: organisationId, key: `${organisationId} ${repo.repositoryId}`, deadline }
   return db.transaction(async (sql) => {
     // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
-    await lockRepository(sql, ref)
-    return recordEvent(sql, clock, ref, { id, signature }, event)
+    await lockRepository(sql, repo)
+    return recordEvent(sql, clock, repo, { id, signature }, event)
   }, permitRequest)
 }
 
@@ -109,47 +109,46 @@ function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {
   return undefined
 }
 
-async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery: DeliveryKey, event: RepositoryEvent) {
+async function recordEvent(sql: Sql, clock: Clock, repo: RepositoryRef, delivery: DeliveryKey, event: RepositoryEvent) {
   const { name, payload } = event
   const now = clock.now()
-  const linked = await followRepository(sql, clock, ref, payload.repository)
+  const linked = await followRepository(sql, clock, repo, payload.repository)
   if (linked.length === 0) return resultOf('unlinked_repository')
   if (name === 'repository') return resultOf('unchanged')
 
   const change = name === 'push' ? parsePush(payload, linked, now) : parsePullRequest(payload, now)
   // Deliveries without effect are not stored, so redelivering one after a prompt was linked still works.
   if (typeof change === 'string') return resultOf(change)
-  if (!(await insertDelivery(sql, ref.organisationId, delivery, now))) return resultOf('repeated')
-  const isPush = 'push' in change
-  const entries = isPush ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
-  const { filesSeen, gap } = isPush ? change : { filesSeen: [], gap: undefined }
+  if (!(await insertDelivery(sql, repo.organisationId, delivery, now))) return resultOf('repeated')
+  const entries = 'push' in change ? await recordPush(sql, repo, change) : await recordPullRequest(sql, repo, change)
+  const { filesSeen, gap } = change
   const seenPrompts = filesSeen.map(({ promptId }) => promptId)
   const liveBranch = sanitizeBranch(payload.repository.default_branch)
   const options = { otherPrompts: seenPrompts, liveBranch }
   const reported = entries.map(({ entry, ...given }) =>
-    parseReported({ ...given, entry: { ...entry, ...timeOf(entry, now) } }, 'github', clock),
+    parseReported({ ...given, entry: { ...entry, ...capTime(entry, now) } }, 'github', clock),
   )
-  const recorded = countChanges(await recordEntries(sql, clock, ref.organisationId, reported, options))
-  await markFilesSeen(sql, ref.organisationId, filesSeen)
+  const recorded = countChanges(await recordEntries(sql, clock, repo.organisationId, reported, options))
+  await markFilesSeen(sql, repo.organisationId, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }
 
-/** A merge is not lost because GitHub's clock is ahead of ours. */
-const timeOf = ({ created_at }: NewHistoryEntry, now: Date) =>
+/** GitHub's clock may be ahead. The time is capped at now, so that the entry is not rejected. */
+const capTime = ({ created_at }: NewHistoryEntry, now: Date) =>
   created_at !== undefined && new Date(created_at) > now ? { created_at: now.toISOString() } : {}
 
 /** Finds the linked prompts. Moves links after a rename or transfer, unless the delivery is older than the latest. */
-async function followRepository(sql: Sql, clock: Clock, ref: RepositoryRef, repository: Repository) {
+async function followRepository(sql: Sql, clock: Clock, repo: RepositoryRef, repository: Repository) {
   const { pushed_at, updated_at } = repository
   const name = repositoryNameOf(repository)
   if (name === undefined) return []
   const times = [pushed_at, updated_at].flatMap((time) => parseTimestamp(time)?.getTime() ?? [])
   const seenAt = times.length > 0 ? new Date(Math.max(...times)) : clock.now()
-  const known = await selectRepository(sql, ref)
-  if (known && known.seenAt > seenAt) return findLinkedPrompts(sql, ref.organisationId, known.name)
-  if (known && known.name !== name) await moveLinks(sql, clock, ref.organisationId, known.name, name)
-  const linked = await findLinkedPrompts(sql, ref.organisationId, name)
+  const known = await selectRepository(sql, repo)
+  if (known && known.seenAt > seenAt) return findLinkedPrompts(sql, repo.organisationId, known.name)
+  if (known && known.name !== name) await moveLinks(sql, clock, repo.organisationId, known.name, name)
+  const linked = await findLinkedPrompts(sql, repo.organisationId, name)
   // Repositories without linked prompts are not stored.
-  if (linked.length > 0) await upsertRepository(sql, ref, { name, seenAt })
+  if (linked.length > 0) await upsertRepository(sql, repo, { name, seenAt })
   return linked
 }

@@ -7,8 +7,8 @@ import { createInFlightLimiter, decodeText, mebibyte, parseJson, readBody, requi
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { type DeliveryObserver, GithubWebhook, ShownGithubWebhook } from './schema.ts'
+import { setWebhook, showWebhook } from './settings.ts'
 import { updateLastDelivery } from './store.ts'
-import { setWebhook, showWebhook } from './webhook.ts'
 
 /** The largest payload that GitHub sends. */
 const maxBytes = 25 * mebibyte
@@ -28,8 +28,8 @@ const operations = describeOperations('Webhooks', {
   },
 })
 
-export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
-  new Elysia({ name: 'webhooks' })
+export const githubSettingsRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
+  new Elysia({ name: 'github settings' })
     .get(
       '/api/v1/webhooks/github',
       authenticated('webhooks:write', async (context, _: object, caller) =>
@@ -46,7 +46,7 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
     )
 
 /** Receives deliveries. Only GitHub calls it, so it is not in the OpenAPI document; see docs/git.md. */
-export function githubRoutes(
+export function githubDeliveryRoutes(
   { db, clock, deliveryObserver }: { db: Db; clock: Clock; deliveryObserver: DeliveryObserver },
   { publicRoute }: RouteWrapper,
 ) {
@@ -69,6 +69,7 @@ export function githubRoutes(
         payload,
       }
       const result = await receiveDelivery(db, clock, organisationId, delivery, context.deadline)
+      // After the commit. If it fails, GitHub's redelivery is answered as repeated.
       await updateLastDelivery(db.sql, organisationId, {
         at: clock.now(),
         event: delivery.event.slice(0, 100),
@@ -79,10 +80,10 @@ export function githubRoutes(
     })
   })
   // The handler reads the body, because the signature covers its exact bytes.
-  return new Elysia({ name: 'github' }).post('/webhooks/github/:org_id', receive)
+  return new Elysia({ name: 'github deliveries' }).post('/webhooks/github/:org_id', receive)
 }
 
-/** Bounds bodies in memory: a signature can be checked only at the end. A tenant has room for one of the largest. */
+/** Bounds the bodies in memory, because a signature can be checked only at the end. The largest body fits. */
 export const createDeliveryLimiter = () =>
   createInFlightLimiter({
     perTenant: { requests: 128, bytes: 32 * mebibyte },

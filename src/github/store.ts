@@ -26,7 +26,7 @@ export async function upsertWebhook(sql: Sql, organisationId: number, secret: st
 
 type LastDelivery = { at: Date; event: string; outcome: DeliveryOutcome }
 
-/** Keeps the newest delivery: they arrive concurrently. */
+/** Keeps the newest delivery, because they arrive concurrently. */
 export async function updateLastDelivery(sql: Sql, organisationId: number, last: LastDelivery): Promise<void> {
   await sql`
     update github_webhooks
@@ -65,21 +65,21 @@ export async function insertDelivery(sql: Sql, organisationId: number, { id, sig
 /** The name of a repository, and the time of the latest delivery that brought it, by GitHub's clock. */
 type RepositoryName = { name: string; seenAt: Date }
 
-export async function selectRepository(sql: Sql, ref: RepositoryRef): Promise<RepositoryName | undefined> {
+export async function selectRepository(sql: Sql, repo: RepositoryRef): Promise<RepositoryName | undefined> {
   const [row] = await sql<RepositoryName>`
     select name, seen_at as "seenAt" from github_repositories
-    where organisation_id = ${ref.organisationId} and id = ${ref.repositoryId}`
+    where organisation_id = ${repo.organisationId} and id = ${repo.repositoryId}`
   return row
 }
 
 /** Upserts the repository's name and removes it from any other repository. */
-export async function upsertRepository(sql: Sql, ref: RepositoryRef, { name, seenAt }: RepositoryName): Promise<void> {
+export async function upsertRepository(sql: Sql, repo: RepositoryRef, { name, seenAt }: RepositoryName): Promise<void> {
   await sql`
     delete from github_repositories
-    where organisation_id = ${ref.organisationId} and name = ${name} and id <> ${ref.repositoryId}`
+    where organisation_id = ${repo.organisationId} and name = ${name} and id <> ${repo.repositoryId}`
   await sql`
     insert into github_repositories (organisation_id, id, name, seen_at)
-    values (${ref.organisationId}, ${ref.repositoryId}, ${name}, ${seenAt})
+    values (${repo.organisationId}, ${repo.repositoryId}, ${name}, ${seenAt})
     on conflict (organisation_id, id) do update set name = excluded.name, seen_at = excluded.seen_at`
 }
 
@@ -96,17 +96,17 @@ export type GivenPullRequest = {
   head_sha: string
   base_branch: string
   merge_commit_sha: string | null
-  commits: number
+  commit_count: number
   opened_by: Person
   opened_at: Date
   merged_by: Person | null
   closed_at: Date | null
 }
 
-/** A merged pull request, with the commits that were pushed to its branch and the prompts that it is known to change. */
+/** A merged pull request, with the SHAs pushed to its branch and the prompts that it is known to change. */
 export type MergedPullRequest = PullRequest & {
   merge_commit_sha: string
-  branch_commits: string[]
+  branch_shas: string[]
   prompt_ids: number[]
 }
 
@@ -115,51 +115,51 @@ type Head = { branch: string; commitSha: string }
 
 export type Push = {
   head: Head
-  /** The SHAs of all its commits, oldest first. */
-  commits: string[]
+  /** Of all its commits, oldest first. */
+  shas: string[]
   /** Whether no commit was pushed before, to another branch. */
   isAllNew: boolean
-  /** The prompts whose files it changes, each with the commits that change it, oldest first. */
-  affected: { promptId: number; commits: string[] }[]
+  /** The prompts whose files it changes, each with the SHAs of the commits that change it, oldest first. */
+  affected: { promptId: number; shas: string[] }[]
 }
 
-export async function insertAffectedPrompts(sql: Sql, ref: RepositoryRef, push: Push, pushedAt: Date): Promise<void> {
-  const { head, commits, isAllNew, affected } = push
+export async function insertAffectedPrompts(sql: Sql, repo: RepositoryRef, push: Push, pushedAt: Date): Promise<void> {
+  const { head, shas, isAllNew, affected } = push
   await sql`
     insert into github_affected_prompts (
-      organisation_id, repository_id, branch, head_sha, prompt_id, pushed_at, prompt_commits, push_commits, all_new
+      organisation_id, repository_id, branch, head_sha, prompt_id, pushed_at, prompt_shas, push_shas, all_new
     )
     select
-      ${ref.organisationId}, ${ref.repositoryId}, ${head.branch}, ${head.commitSha}, "promptId", ${pushedAt}, commits,
-      ${commits}::text[], ${isAllNew}
-    from jsonb_to_recordset(${JSON.stringify(affected)}::text::jsonb) as given ("promptId" bigint, commits text[])
+      ${repo.organisationId}, ${repo.repositoryId}, ${head.branch}, ${head.commitSha}, "promptId", ${pushedAt}, shas,
+      ${shas}::text[], ${isAllNew}
+    from jsonb_to_recordset(${JSON.stringify(affected)}::text::jsonb) as given ("promptId" bigint, shas text[])
     on conflict do nothing`
 }
 
 /** Deletes the pushes to an earlier branch of the same name. */
-export async function deletePushesTo(sql: Sql, ref: RepositoryRef, branch: string, before: Date): Promise<void> {
+export async function deletePushesTo(sql: Sql, repo: RepositoryRef, branch: string, before: Date): Promise<void> {
   await sql`
     delete from github_affected_prompts
-    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and branch = ${branch}
+    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and branch = ${branch}
       and pushed_at < ${before}`
 }
 
 /** The pushes to a branch that brought a commit and affected prompts. */
-export const selectPushes = (sql: Sql, ref: RepositoryRef, { branch, commitSha }: Head): Promise<Push[]> =>
+export const selectPushes = (sql: Sql, repo: RepositoryRef, { branch, commitSha }: Head): Promise<Push[]> =>
   sql<Push>`
     select
       jsonb_build_object('branch', branch, 'commitSha', head_sha) as head,
-      to_json(push_commits) as commits, all_new as "isAllNew",
-      jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', prompt_commits)) as affected
+      to_json(push_shas) as shas, all_new as "isAllNew",
+      jsonb_agg(jsonb_build_object('promptId', prompt_id, 'shas', prompt_shas)) as affected
     from github_affected_prompts
-    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and branch = ${branch}
-      and (head_sha = ${commitSha} or push_commits @> array[${commitSha}]::text[])
-    group by branch, head_sha, push_commits, all_new`
+    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and branch = ${branch}
+      and (head_sha = ${commitSha} or push_shas @> array[${commitSha}]::text[])
+    group by branch, head_sha, push_shas, all_new`
 
 /** Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final. */
-export async function savePullRequest(sql: Sql, ref: RepositoryRef, given: GivenPullRequest, action: string) {
+export async function savePullRequest(sql: Sql, repo: RepositoryRef, given: GivenPullRequest, action: string) {
   const pr: PullRequest = { ...given, reopenings: 0 }
-  const row = { organisation_id: ref.organisationId, repository_id: ref.repositoryId, ...pr }
+  const row = { organisation_id: repo.organisationId, repository_id: repo.repositoryId, ...pr }
   const [saved] = await sql<{ reopenings: number }>`
     insert into github_pull_requests as known
     select * from json_populate_record(null::github_pull_requests, ${JSON.stringify(row)}::text::json)
@@ -167,7 +167,7 @@ export async function savePullRequest(sql: Sql, ref: RepositoryRef, given: Given
     set
       title = excluded.title, state = excluded.state, head_repository_id = excluded.head_repository_id,
       head_branch = excluded.head_branch, head_sha = excluded.head_sha, base_branch = excluded.base_branch,
-      merge_commit_sha = excluded.merge_commit_sha, commits = excluded.commits, merged_by = excluded.merged_by,
+      merge_commit_sha = excluded.merge_commit_sha, commit_count = excluded.commit_count, merged_by = excluded.merged_by,
       closed_at = excluded.closed_at,
       reopenings = known.reopenings + (${action}::text = 'reopened')::integer
     where known.state <> 'merged' and ${action}::text <> 'opened'
@@ -176,53 +176,53 @@ export async function savePullRequest(sql: Sql, ref: RepositoryRef, given: Given
 }
 
 /** The pull requests from a branch that are open, or that ended at its head. */
-export const selectPullRequestsFrom = (sql: Sql, ref: RepositoryRef, { branch, commitSha }: Head) =>
+export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, { branch, commitSha }: Head) =>
   sql<PullRequest>`
     select * from github_pull_requests
-    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and head_branch = ${branch}
-      and head_repository_id = ${ref.repositoryId} and base_branch <> ${branch}
+    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and head_branch = ${branch}
+      and head_repository_id = ${repo.repositoryId} and base_branch <> ${branch}
       and (state = 'open' or head_sha = ${commitSha})
     order by number`
 
 /** The pull requests whose merge into the branch left one of the commits of a push. */
-export const selectMerges = (sql: Sql, ref: RepositoryRef, { head: { branch, commitSha }, commits }: Push) =>
+export const selectMerges = (sql: Sql, repo: RepositoryRef, { head: { branch, commitSha }, shas }: Push) =>
   sql<MergedPullRequest>`
     select
       pr.*,
-      array_to_json(array(select unnest(a.prompt_commits) from github_prompts_on_branch(pr) a)) as branch_commits,
+      array_to_json(array(select unnest(a.prompt_shas) from github_prompts_on_branch(pr) a)) as branch_shas,
       array_to_json(array(
         select p.prompt_id from github_pull_request_prompts p
         where p.organisation_id = pr.organisation_id and p.repository_id = pr.repository_id and p.number = pr.number
       )) as prompt_ids
     from github_pull_requests pr
-    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId}
-      and merge_commit_sha = any(${[commitSha, ...commits]}::text[]) and state = 'merged' and base_branch = ${branch}
+    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId}
+      and merge_commit_sha = any(${[commitSha, ...shas]}::text[]) and state = 'merged' and base_branch = ${branch}
     order by number`
 
 const promptIdsOf = async (rows: Promise<{ promptId: number }[]>) => (await rows).map(({ promptId }) => promptId)
 
 /** Adds prompts to those that a pull request changes. Returns the new ones. */
-export const addPrompts = (sql: Sql, ref: RepositoryRef, number: number, promptIds: number[]) =>
+export const addPrompts = (sql: Sql, repo: RepositoryRef, number: number, promptIds: number[]) =>
   promptIdsOf(sql`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
-    select ${ref.organisationId}, ${ref.repositoryId}, ${number}, prompt_id::bigint
+    select ${repo.organisationId}, ${repo.repositoryId}, ${number}, prompt_id::bigint
     from unnest(${promptIds.map(String)}::text[]) given (prompt_id)
     on conflict do nothing
     returning prompt_id as "promptId"`)
 
 /** Adds the prompts that were pushed to the pull request's branch. Returns the new ones. */
-export const addBranchPrompts = (sql: Sql, ref: RepositoryRef, number: number) =>
+export const addBranchPrompts = (sql: Sql, repo: RepositoryRef, number: number) =>
   promptIdsOf(sql`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
     select pr.organisation_id, pr.repository_id, pr.number, a.prompt_id
     from github_pull_requests pr
     cross join lateral github_prompts_on_branch(pr) a
-    where pr.organisation_id = ${ref.organisationId} and pr.repository_id = ${ref.repositoryId} and pr.number = ${number}
+    where pr.organisation_id = ${repo.organisationId} and pr.repository_id = ${repo.repositoryId} and pr.number = ${number}
     on conflict do nothing
     returning prompt_id as "promptId"`)
 
-export const selectPullRequestPrompts = (sql: Sql, ref: RepositoryRef, number: number) =>
+export const selectPullRequestPrompts = (sql: Sql, repo: RepositoryRef, number: number) =>
   promptIdsOf(sql`
     select prompt_id as "promptId" from github_pull_request_prompts
-    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and number = ${number}
+    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and number = ${number}
     order by prompt_id`)

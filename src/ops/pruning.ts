@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ClockSkewError, readTrustedTime } from '../db/prune.ts'
-import { pruneDeliveries } from '../github/webhook.ts'
+import { pruneDeliveries } from '../github/settings.ts'
 import { pruneTexts } from '../history/texts.ts'
 import { pruneIdempotencyKeys } from '../idempotency/replay.ts'
 import { runPeriodically } from '../lib/periodic.ts'

@@ -1,7 +1,7 @@
 // Plans are made once and kept. Those made while a table was empty must not scan it once the service has seen it grow.
 import { expect, test } from 'bun:test'
 import { analyzeGrownTables } from '../../src/db/analyze.ts'
-import { pruneDeliveries } from '../../src/github/webhook.ts'
+import { pruneDeliveries } from '../../src/github/settings.ts'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { eraseBefore } from '../../src/signals/store_bulk.ts'
 import type { Client } from '../client.ts'
@@ -106,12 +106,12 @@ const fill = () =>
     insert into github_deliveries (organisation_id, delivery, signature, received_at)
     select id, n, 'sha256=' || encode(sha256(n::text::bytea), 'hex'), now() from others;
     insert into github_affected_prompts (
-      organisation_id, repository_id, branch, head_sha, prompt_id, pushed_at, prompt_commits, push_commits, all_new)
+      organisation_id, repository_id, branch, head_sha, prompt_id, pushed_at, prompt_shas, push_shas, all_new)
     select p.organisation_id, p.id, 'main', p.id, p.id, now(), array[p.id::text], array[p.id::text], true
     from prompts p where p.name = 'Other';
     insert into github_pull_requests (
       organisation_id, repository_id, number, url, state, head_branch, head_sha, base_branch, opened_by, opened_at,
-      commits)
+      commit_count)
     select p.organisation_id, p.id, 1, 'https://github.com/acme/prompts/pull/1', 'open', 'work', 'c0ffee', 'main', '{}',
       now(), 1
     from prompts p where p.name = 'Other';

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
-import { pruneDeliveries } from '../../src/github/webhook.ts'
+import { pruneDeliveries } from '../../src/github/settings.ts'
 import type { Answer } from '../client.ts'
 import { useOwnService } from '../use.ts'
 import { change, createHook, headersOf, hookEachTest, paths, type Sending } from './hook.ts'

@@ -2,7 +2,7 @@
 import { beforeEach } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
-import { setWebhook } from '../../src/github/webhook.ts'
+import { setWebhook } from '../../src/github/settings.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import type { Answer } from '../client.ts'
 import type { TestService } from '../service.ts'

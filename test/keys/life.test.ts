@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { listAudit } from '../../src/audit/record.ts'
-import { setWebhook } from '../../src/github/webhook.ts'
+import { setWebhook } from '../../src/github/settings.ts'
 import type { KeyChange } from '../../src/keys/given.ts'
 import { changeKey, listKeys, revokeKey, rotateKey } from '../../src/keys/manage.ts'
 import { presets } from '../../src/lib/scopes.ts'
