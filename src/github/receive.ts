@@ -5,7 +5,7 @@ import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, parseReported, recordEntries } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { createValidator } from '../lib/validate.ts'
-import { findLinkedPrompts, markFilesSeen, moveLinks } from '../prompts/link.ts'
+import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
 import { parsePush, recordPush } from './push.ts'
 import {
@@ -94,11 +94,15 @@ export async function receiveDelivery(
   }
   const repo = { organisationId, repositoryId: repositoryIdOf(event.payload.repository) }
   const permitRequest = { tenant: organisationId, key: `${organisationId} ${repo.repositoryId}`, deadline }
-  return db.transaction(async (sql) => {
-    // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
-    await lockRepository(sql, repo)
-    return recordEvent(sql, clock, repo, { id, signature }, event)
-  }, permitRequest)
+  const record = (mayMoveLinks: boolean) =>
+    db.transaction(async (sql) => {
+      // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
+      await lockRepository(sql, repo)
+      const linked = await followRepository(sql, clock, repo, event.payload.repository, mayMoveLinks)
+      return linked && recordEvent(sql, clock, repo, { id, signature }, event, linked)
+    }, permitRequest)
+  // Moved links are committed first: moving them locks prompts, and lockHistories must be the first to lock any.
+  return (await record(true)) ?? ((await record(false)) as DeliveryResult)
 }
 
 /** Validates a delivery. Returns undefined for an event that is not handled. */
@@ -109,10 +113,15 @@ function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {
   return undefined
 }
 
-async function recordEvent(sql: Sql, clock: Clock, repo: RepositoryRef, delivery: DeliveryKey, event: RepositoryEvent) {
-  const { name, payload } = event
+async function recordEvent(
+  sql: Sql,
+  clock: Clock,
+  repo: RepositoryRef,
+  delivery: DeliveryKey,
+  { name, payload }: RepositoryEvent,
+  linked: LinkedPrompt[],
+): Promise<DeliveryResult> {
   const now = clock.now()
-  const linked = await followRepository(sql, clock, repo, payload.repository)
   if (linked.length === 0) return resultOf('unlinked_repository')
   if (name === 'repository') return resultOf('unchanged')
 
@@ -137,18 +146,25 @@ async function recordEvent(sql: Sql, clock: Clock, repo: RepositoryRef, delivery
 const capTime = ({ created_at }: NewHistoryEntry, now: Date) =>
   created_at !== undefined && new Date(created_at) > now ? { created_at: now.toISOString() } : {}
 
-/** Finds the linked prompts. Moves links after a rename or transfer, unless the delivery is older than the latest. */
-async function followRepository(sql: Sql, clock: Clock, repo: RepositoryRef, repository: Repository) {
+/** Finds the linked prompts. If the delivery is the latest and has a new name, moves the links and returns undefined. */
+async function followRepository(
+  sql: Sql,
+  clock: Clock,
+  repo: RepositoryRef,
+  repository: Repository,
+  mayMoveLinks: boolean,
+): Promise<LinkedPrompt[] | undefined> {
   const { pushed_at, updated_at } = repository
   const name = repositoryNameOf(repository)
   if (name === undefined) return []
   const times = [pushed_at, updated_at].flatMap((time) => parseTimestamp(time)?.getTime() ?? [])
   const seenAt = times.length > 0 ? new Date(Math.max(...times)) : clock.now()
   const known = await selectRepository(sql, repo)
-  if (known && known.seenAt > seenAt) return findLinkedPrompts(sql, repo.organisationId, known.name)
-  if (known && known.name !== name) await moveLinks(sql, clock, repo.organisationId, known.name, name)
+  if (known && (known.seenAt > seenAt || !mayMoveLinks)) return findLinkedPrompts(sql, repo.organisationId, known.name)
+  const isRenamed = known !== undefined && known.name !== name
+  if (isRenamed) await moveLinks(sql, clock, repo.organisationId, known.name, name)
   const linked = await findLinkedPrompts(sql, repo.organisationId, name)
   // Repositories without linked prompts are not stored.
   if (linked.length > 0) await upsertRepository(sql, repo, { name, seenAt })
-  return linked
+  return isRenamed && linked.length > 0 ? undefined : linked
 }

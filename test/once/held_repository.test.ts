@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
+import type { Sql } from '../../src/db/client.ts'
 import { recordEntries } from '../../src/history/record.ts'
-import { requirePrompt } from '../../src/prompts/find.ts'
+import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { markFilesSeen } from '../../src/prompts/link.ts'
 import { createHook, paths } from '../github/hook.ts'
 import { idOf, push, sha } from '../github/payloads.ts'
@@ -9,6 +10,14 @@ import { organisationIdOf } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
 const service = useService()
+
+async function countWaiting() {
+  const [row] = await service.services.db.sql<{ waiting: number }>`
+    select count(*)::int as waiting from pg_locks l
+    join pg_stat_activity a on a.pid = l.pid and a.datname = current_database()
+    where not l.granted`
+  return row?.waiting
+}
 
 const pushOf = (name: string) => push({ after: sha(name), commits: [{ modified: [paths.greeting] }] })
 
@@ -28,19 +37,34 @@ test('a delivery that waits for the prompts of a sync batch does not deadlock wi
   const { db, clock } = service.services
   const hook = await createHook(service)
   const { id, organisationId } = await requirePrompt(db.sql, hook.prompts.greeting)
-  const countWaiting = async () => {
-    const [row] = await db.sql<{ waiting: number }>`
-      select count(*)::int as waiting from pg_locks l
-      join pg_stat_activity a on a.pid = l.pid and a.datname = current_database()
-      where not l.granted`
-    return row?.waiting
-  }
   let delivery = Promise.resolve(0)
   await db.transaction(async (sql) => {
     await recordEntries(sql, clock, organisationId, [], { otherPrompts: [id] })
     delivery = hook.send('push', pushOf('waits'))
     await eventually(countWaiting, 1)
     await markFilesSeen(sql, organisationId, [{ promptId: id, state: 'present', movedTo: null, at: clock.now() }])
+  })
+  expect(await delivery).toBe(1)
+})
+
+test('a delivery that moves links does not deadlock with a batch that locks the same prompts in order', async () => {
+  const { db, clock } = service.services
+  const hook = await createHook(service)
+  await hook.send('push', pushOf('before the rename'))
+  const { key } = await service.createKey(hook.tenant, ['prompts:write'])
+  await service.patch(`/prompts/${hook.prompts.greeting}`, key, { repository: 'acme/words', path: paths.greeting })
+  const [first, second] = await Promise.all(
+    [hook.prompts.greeting, hook.prompts.farewell].map((id) => requirePrompt(db.sql, id)),
+  )
+  const lock = (sql: Sql, { id, organisationId }: Prompt) =>
+    recordEntries(sql, clock, organisationId, [], { otherPrompts: [id] })
+  let delivery = Promise.resolve(0)
+  await db.transaction(async (sql) => {
+    await lock(sql, first as Prompt)
+    const renamed = { repository: 'Acme/Words', repositoryId: idOf('Acme/Prompts'), at: '2026-11-14T13:00:00Z' }
+    delivery = hook.send('push', push({ after: sha('renamed'), commits: [{ modified: [paths.greeting] }], ...renamed }))
+    await eventually(countWaiting, 1)
+    await lock(sql, second as Prompt)
   })
   expect(await delivery).toBe(1)
 })
