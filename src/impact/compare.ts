@@ -111,7 +111,7 @@ function forecast(base: Counts, head: Counts, margin: number, { of, signals }: G
     (more) => jointExcess(...grow(more), difference),
     (more) => separateExcess(...grow(more), difference, difference < observed ? -1 : 1),
   ]
-  // An end just beyond 0 would be rounded to it, so the last difference before 0 must be ruled out too.
+  // Ends are rounded outwards, so one just beyond 0 becomes 0: the smallest shown difference must be ruled out, too.
   const atZero = excessesAt(Math.sign(observed) / scale)
   const atMargins = Math.abs(observed) < margin ? [excessesAt(-margin), excessesAt(margin)] : []
   const decides = (more: number) => {
@@ -169,7 +169,7 @@ function bisect(excess: Excess, tooFew: number, enough: number): number {
   return high
 }
 
-/** Ternary search. */
+/** Finds a peak between two numbers by ternary search. */
 function findPeak(excess: Excess, from: number, to: number): number {
   let [low, high] = [Math.floor(from), to]
   while (high - low > 2) {

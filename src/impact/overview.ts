@@ -21,7 +21,7 @@ const promptsPerTransaction = 10
 
 type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
-/** Reads pages of prompts, each with its live change compared with the one before it, and its signals of the last 30 days. */
+/** Reads pages of prompts: the live change of each, compared with the one before it, and its signals of the last 30 days. */
 export function createOverview({ db, clock, rollup }: Services) {
   const listSorted = createSortedLists({ db, clock, rollup })
   return async (
@@ -39,7 +39,7 @@ export function createOverview({ db, clock, rollup }: Services) {
         : await listSorted({ organisationId, filters, sort, from, until }, request)
     const publicIds = listed.map(({ id }) => id)
     const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
-    // One may have been erased since.
+    // A prompt may have been erased since it was listed.
     const prompts = listed.filter(({ id }) => rowIds.has(id))
     await limited(() => rollup.catchUpEach(organisationId, [...rowIds.values()], startedAt))
     const data: PromptImpact[] = []
@@ -70,7 +70,7 @@ async function readSummaries(sql: Sql, organisationId: number, promptIds: number
   }))
 }
 
-/** The first instants of the last days, UTC, and of tomorrow. */
+/** The midnights (UTC) at which the last 30 days and tomorrow begin. */
 function daysUntil(now: Date): Date[] {
   const tomorrow = (Math.floor(now.getTime() / dayMs) + 1) * dayMs
   return Array.from({ length: shownDays + 1 }, (_, index) => new Date(tomorrow - (shownDays - index) * dayMs))

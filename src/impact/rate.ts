@@ -149,7 +149,7 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
     if (slope > 0) low = rate
     else high = rate
     const curvature = curvatureAt(base, rate) + curvatureAt(head, rate + difference)
-    // Checked before halving, which would leave a rate that cannot get any closer.
+    // Halving would move away from a maximum that is already reached.
     if (Math.abs(slope / curvature) < 1e-14) return rate
     const next = rate + slope / curvature
     rate = next > low && next < high ? next : (low + high) / 2

@@ -17,7 +17,7 @@ export type ReportQuery = {
   commit: string | null
 }
 
-/** Reads the changes of a report: bad news first, then the other decided ones, newest first. */
+/** Reads the changes of a report, worse ones first. Those with the same verdict come newest first. */
 export async function readReport(source: ImpactSource, query: ReportQuery): Promise<ReportedChange[]> {
   const prompts = query.prompt === null ? listChanged(source, query.since) : [query.prompt]
   const found: ReportedChange[] = []
@@ -116,7 +116,7 @@ export const markdownStyle: Style = {
   link: (url, label) => `[${label}](<${url.replace(/[<>\\]/g, encodeURIComponent)}>)`,
 }
 
-/** Without the zero-width space, a title could notify somebody on the host. Its first characters could begin a heading or list. */
+/** The zero-width space keeps a title from notifying people on the host. A title could also begin like a heading or a list. */
 function escapeMarkdown(text: string): string {
   return oneLine(text)
     .trim()

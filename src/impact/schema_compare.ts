@@ -4,7 +4,7 @@ import { defineParams, param, type QueryOf, timeParam } from '../lib/params.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 import { count, date, estimate, marginParam, verdict, verdictNames } from './schema.ts'
 
-/** As many characters of a hash as git shows at least. */
+/** The fewest characters of a hash that git shows. */
 export const shortestHash = 7
 
 const commitParam = (which: string) =>

@@ -26,8 +26,8 @@ export const nameChange = ({ commit_sha, pr_number }: Change): string =>
   pr_number === null ? [...commit_sha].slice(0, 7).join('') : `PR #${pr_number}`
 
 /**
- * Two rates and their difference in percent, with one digit after the point. The difference is that of the rates shown, so
- * that the three numbers add up.
+ * Two rates and their difference in percent, with one digit after the point. The difference is taken after rounding, so that
+ * the three numbers add up.
  */
 export function showDifference({ value: rate }: Estimate, { value, low, high }: Estimate) {
   const tenths = (share: number) => Math.round(share * 1_000)
@@ -44,7 +44,7 @@ export function showDifference({ value: rate }: Estimate, { value, low, high }: 
   }
 }
 
-/** What happened since a change went live. Says nothing about causes. */
+/** Describes what happened since a change went live. Says nothing about causes. */
 export function describeChange(impact: Compared & { change: Change; window: { until: string | null } }, base?: Change) {
   const name = nameChange(impact.change)
   const since = impact.window.until === null ? `since ${name}` : `while ${name} was live`
@@ -60,7 +60,7 @@ export function describeChange(impact: Compared & { change: Change; window: { un
   return `${words[impact.verdict ?? 'undecided']} ${since}${than}: ${describeFigures(impact, rate, difference)}`
 }
 
-/** How two versions did that ran at the same time. */
+/** Describes how two versions compare that ran at the same time. */
 export function describeSides(compared: Omit<Compared, 'rate'> & { base: Side; head: Side; reason: string | null }) {
   const { base, head, difference, verdict } = compared
   const { base: earlier, head: later } = nameSides(base, head)

@@ -4,7 +4,7 @@ import { addCounts, type Counts, rateOf, scale, totalOf } from './rate.ts'
 /** The signals of both sides on one day, UTC. */
 export type DayPair = { date: string; base: Counts; head: Counts }
 
-/** A side that ended is mentioned once it has missed as many days of the other. */
+/** A note names a side without signals on at least this many last days of the other. */
 const fewestMissedDays = 2
 
 /** Compares two versions by the days on which both have signals. The days are in order. */
@@ -54,9 +54,9 @@ function notesFor(days: DayPair[]): string[] {
 const isCommon = ({ base, head }: DayPair): boolean => totalOf(base) > 0 && totalOf(head) > 0
 
 /**
- * The effective counts of two sides that ran at the same time. Each day with signals of both is a block: it counts by its
- * weight n₁n₂/(n₁+n₂), the same for both sides, so neither a rate that drifts nor a share that changes from day to day is
- * taken for a difference. A side has twice the sum of the weights, at its weighted mean rate.
+ * The effective counts of two sides that ran at the same time. Each day with signals of both is a block. Its weight
+ * n₁n₂/(n₁+n₂) is the same for both sides, so neither a rate that drifts nor a share that changes from day to day is taken
+ * for a difference. Each side counts as twice the sum of the weights, at its weighted mean rate.
  */
 export function blockByDay(days: DayPair[]): { base: Counts; head: Counts } {
   const blocked = { base: { positive: 0, negative: 0 }, head: { positive: 0, negative: 0 } }

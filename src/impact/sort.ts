@@ -12,21 +12,21 @@ import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts, type Sort } from './schema_overview.ts'
 import { selectNewestChanges } from './store.ts'
 
-/** The signals from one midnight, UTC, to another count. */
+/** Signals count from one midnight (UTC) until another. */
 type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
 
 /** The sort key of a prompt, lowest first. */
 type Value = string | number
 type Valued = { id: number; value: Value }
 
-/** Prompts in their order, and when it was begun: by the clock, and by the process. */
+/** Sorted prompts, and when sorting began: by the clock (`at`), and by `performance.now()`. */
 type Order = { prompts: Valued[]; at: Date; startedAt: number }
 
 type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
 /** Bounds how long a statement holds the embedded engine's one connection. */
 const promptsPerStatement = 500
-/** The order of more prompts than this is kept for a while. */
+/** The order of more prompts than this is cached. */
 const maxFreshPrompts = 1_000
 const keptForMs = 5_000
 /** Some tens of megabytes: a name has at most 200 characters. */
@@ -41,7 +41,7 @@ const compareValues = (a: Value, b: Value): number =>
 /** Prompts with equal values come newest first. */
 const compare = (a: Valued, b: Valued): number => compareValues(a.value, b.value) || b.id - a.id
 
-/** Sorts the prompts of organisations. Concurrent callers share one computation, so that it costs the same for many. */
+/** Sorts the prompts of organisations. Concurrent callers for the same list share one computation. */
 export function createSortedLists({ db, clock, rollup }: Services) {
   const inFlight = new Map<string, Promise<Order>>()
   const kept = new BoundedCache<string, Order>(maxKeptPrompts, ({ prompts }) => prompts.length)
@@ -58,7 +58,7 @@ export function createSortedLists({ db, clock, rollup }: Services) {
       const values = await limited(() => readValues(db.sql, rollup, list, some))
       return some.map(({ id }, index) => ({ id, value: values[index] as Value }))
     }
-    // Two at a time, as many as an organisation may read.
+    // Two at a time: an organisation gets no more permits for heavy reads.
     for (let start = 0; start < found.length; start += 2 * promptsPerStatement) {
       prompts.push(...(await Promise.all([readSome(start), readSome(start + promptsPerStatement)])).flat())
     }
