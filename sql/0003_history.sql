@@ -1,6 +1,6 @@
--- One history entry of a prompt: a commit that went live, or an event of a pull request. A history is ordered by created_at, then
--- by id: ids are drawn while the prompt is locked, so entries of the same time keep the order in which they arrived. There
--- are no foreign keys in this file: every writer locks the prompt first, and so does its erasure.
+-- One history entry of a prompt: a commit that went live, or an event of a pull request. A history is ordered by created_at,
+-- then by id. Ids are drawn while the prompt is locked, so entries of the same time keep the order in which they arrived.
+-- Histories need no foreign keys: every writer locks the prompt first, and so does its erasure.
 create table history_entries (
   id bigint generated always as identity,
   organisation_id bigint not null,
@@ -38,7 +38,7 @@ create table history_entries (
 
 -- Finds a commit by its first characters.
 create index on history_entries (prompt_id, lower(commit_sha));
--- Finds those that may be short hashes: few, while any number of whole ones may begin alike.
+-- Finds short hashes by their first characters. They are few, but any number of whole hashes may begin like one.
 create index on history_entries (prompt_id, lower(left(commit_sha, 7))) where length(commit_sha) not in (40, 64);
 create index on history_entries (prompt_id, created_at, id);
 create index on history_entries (prompt_id, action, created_at, id);
@@ -58,7 +58,7 @@ where is_change;
 create index history_changes_by_commit on history_entries (prompt_id, lower(commit_sha), created_at, id)
 where is_change;
 
--- A text that entries of an organisation have, once per content. Organisations share none, so that nobody can learn
+-- A text that entries of an organisation have, once per content. Organisations do not share texts, so that nobody can learn
 -- what another one stores.
 create table prompt_texts (
   organisation_id bigint not null references organisations,
@@ -77,7 +77,8 @@ create table merged_commits (
   primary key (organisation_id, prompt_id, branch_name, commit_sha)
 );
 
--- The identity of a removed entry that sync or the webhook had reported: they do not bring it back. The commit is in lower case.
+-- The identity of a removed entry that sync or the webhook had reported, so that they do not bring it back. The commit is in
+-- lower case.
 create table removed_entries (
   organisation_id bigint not null,
   prompt_id bigint not null,
@@ -174,9 +175,8 @@ begin
 end
 $$;
 
--- Decides which entries between two times are changes, and whether the first live one after them is.
--- Every look-up has the order of one index, and the actions are negated because `in` could use another: Postgres would
--- collect and sort a whole history where the table was small when it last looked.
+-- Decides which entries between two times are changes, and whether the first live one after them is. `not in` is deliberate.
+-- With `in`, Postgres might use the index by action and sort the whole history.
 create function mark_changes(
   given_organisation_id bigint, given_prompt_id bigint, live_branch text, since timestamptz, until timestamptz
 )
@@ -229,8 +229,8 @@ end
 $$;
 
 -- Updates what is derived from the entries of a history: its count and version, which entries are changes, and the markers.
--- `changes` is a JSON array of objects with created_at, id and added: 1 for an added entry, -1 for a removed one, both for
--- one that was changed.
+-- `changes` is a JSON array of objects with created_at, id and added: 1 for an added entry, -1 for a removed one. A changed
+-- entry has one of each.
 create function update_derived_history(given_organisation_id bigint, given_prompt_id bigint, changes json)
 returns void
 language plpgsql
@@ -265,7 +265,7 @@ begin
     from (
       select
         p.created_at, p.id, p.is_marker,
-        -- A marker does not count the entry at its own position, so it comes before it.
+        -- A marker does not count the entry at its own position, so markers sort before entries.
         sum(p.added) over (order by p.created_at, p.id, p.is_marker desc rows unbounded preceding) as shift
       from (
         select c.created_at, c.id, c.added, false as is_marker

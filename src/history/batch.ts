@@ -14,13 +14,13 @@ import { findMissingTexts, recordTexts, requireTexts } from './texts.ts'
 
 const validate = createValidator(HistoryBatch, 'The batch')
 
-/** What became of each entry, and the hashes of texts that entries name and that are not stored. */
+/** What became of each entry, and the hashes that entries name of texts that are not stored. */
 export type BatchResult = { outcomes: Outcome[]; missing_texts?: string[] }
 
 /**
- * Records what was read in a repository, and says what became of each entry: all or nothing or, on the embedded engine, in
- * short steps. `findPrompt` rejects for a prompt of another organisation. At `deadline` the client gets an error, and
- * nothing further is recorded.
+ * Records what was read in a repository, and says what became of each entry. It records all or nothing, but in short steps
+ * on the embedded engine. `findPrompt` rejects for a prompt of another organisation. At `deadline` the client gets an
+ * error, and nothing further is recorded.
  */
 export async function recordHistoryBatch(
   db: Db,
@@ -52,7 +52,7 @@ export async function recordHistoryBatch(
   const hasTexts = toRecord.some(({ textHash }) => textHash !== undefined)
   const missing = new Set<string>()
   const outcomes: Outcome[] = []
-  // One at a time: on the embedded engine everybody waits for each of them.
+  // One batch of an organisation at a time, because on the embedded engine everybody waits for it.
   const permitRequest = { tenant: organisationId, key: `history of ${organisationId}`, deadline }
   if (isDryRun) {
     const all = toRecord.map(({ reported }) => reported)
@@ -61,7 +61,7 @@ export async function recordHistoryBatch(
       if (hasTexts) for (const hash of await findMissingTexts(sql, organisationId, refs, texts)) missing.add(hash)
       return readKnown(sql, organisationId, all)
     }, permitRequest)
-    outcomes.push(...reconcile(all, ...known).outcomes)
+    outcomes.push(...reconcile(all, known).outcomes)
   } else {
     for (const step of db.isEmbedded ? cutBatch(toRecord, seen) : [{ entries: toRecord, files: seen }]) {
       await db.transaction(async (sql) => {
@@ -71,7 +71,7 @@ export async function recordHistoryBatch(
         outcomes.push(...(await recordEntries(sql, clock, organisationId, reported, options)))
         await markFilesSeen(sql, organisationId, step.files)
         const refs = step.entries.flatMap(toTextRef)
-        // Also without any in this step: an organisation that stores no texts must learn it before anything is recorded.
+        // Called also if no entry of this step has a text: if the organisation stores none, the first step must fail.
         if (hasTexts) for (const hash of await recordTexts(sql, organisationId, refs, texts)) missing.add(hash)
       }, permitRequest)
     }

@@ -1,38 +1,38 @@
-// When two names are of the same commit, and two entries the same; docs/interface.md states the rules. Commits are compared
-// ignoring letter case. A hash may be shortened to seven characters, as git does; another name may not: release-1 is not
+// Decides when two names mean the same commit, and when two entries are the same; docs/interface.md states the rules.
+// Letter case is ignored. A hash may be shortened to seven characters, as git does. Another name may not: release-1 is not
 // release-12, and 20260101 is not 20260101123000.
 import { firstIndex } from '../lib/bisect.ts'
 import type { EntryRow } from './schema.ts'
 
 const shortest = 7
 const hash = /^[0-9a-f]{7,64}$/
-/** What may be shortened. Digits alone are a date or a number, unless they have the length of SHA-1 or SHA-256. */
+/** A hash that may be shortened. Only digits are a date or a number, unless they have the length of SHA-1 or SHA-256. */
 const longHash = /^([0-9]{40}|[0-9]{64}|(?=[0-9]*[a-f])([0-9a-f]{8,40}|[0-9a-f]{64}))$/
 
-/** The spelling by which commits are compared and found. Only ASCII letters, like Postgres' lower() of the column. */
+/** Commits are compared and found by this. Changes only ASCII letters, like Postgres' lower() of the column. */
 export const commitKey = (commit: string): string => commit.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
-/** Whether a name, as a key, may be a hash that was shortened. */
+/** Whether a key may be a shortened hash. */
 export const canBeginHash = (name: string): boolean => hash.test(name) && name.length !== 40 && name.length !== 64
 
 const isShortOf = (short: string, long: string): boolean =>
   long.length > short.length && longHash.test(long) && long.startsWith(short) && canBeginHash(short)
 
-/** What a key may be shortened to. */
+/** Every hash that a key may be shortened to. */
 const beginsOf = (key: string): string[] =>
   Array.from({ length: hash.test(key) ? key.length - shortest : 0 }, (_, index) => key.slice(0, shortest + index))
 
-/** Whether two names, as keys, can be of the same commit. */
+/** Whether two keys can mean the same commit. */
 export const isSameCommit = (one: string, other: string): boolean =>
   one === other || isShortOf(one, other) || isShortOf(other, one)
 
-/** Finds the one of these commits that a name is of, all as keys: exactly that one, or else the only one that it can be. */
+/** Finds the commit that a name means: the equal one, else the only one that it can mean. All are keys. */
 export function createCommitFinder(commits: string[]): (name: string) => string | null {
   const known = new Set(commits)
   const hashes = commits.filter((commit) => longHash.test(commit)).sort()
   return (name) => {
     if (known.has(name)) return name
-    // What a name begins sorts right behind it.
+    // A hash that begins with the name sorts right behind it. Two are enough to see that it is not the only one.
     const next = firstIndex(hashes, (commit) => commit >= name)
     const near = [...beginsOf(name).filter((begin) => known.has(begin)), ...hashes.slice(next, next + 2)]
     const same = near.filter((commit) => isSameCommit(commit, name))
@@ -40,9 +40,9 @@ export function createCommitFinder(commits: string[]): (name: string) => string 
   }
 }
 
-/** Those of these keys that are hashes and begin no longer one. */
+/** The keys that are hashes, without those that are short for another. */
 export function wholeHashes(keys: string[]): string[] {
-  // What a key begins sorts right behind it.
+  // A hash that begins with a key sorts right behind it.
   const sorted = [...new Set(keys.filter((key) => longHash.test(key)))].sort()
   return sorted.filter((key, index) => !isShortOf(key, sorted[index + 1] ?? ''))
 }
@@ -50,8 +50,8 @@ export function wholeHashes(keys: string[]): string[] {
 export type Spellings = { low: string; high: string; start: string | null }
 
 /**
- * Where the keys of a commit are: between two keys and, as far as they are shortened, among those that begin alike. Null if
- * the name cannot be shortened.
+ * The range of the keys that a commit may have: from `low` to `high`, and shorter hashes with the same `start`, which is
+ * null if the name cannot be shortened.
  */
 export function spellingsOf(commit: string): Spellings {
   const key = commitKey(commit)
@@ -63,10 +63,7 @@ export type CommitOfPrompt = { prompt_id: number; commit_sha: string }
 
 export const commitId = ({ prompt_id, commit_sha }: CommitOfPrompt): string => `${prompt_id} ${commitKey(commit_sha)}`
 
-/**
- * Finds the whole hash of a short one among the entries of its prompt. A short hash that could be one of two commits is
- * neither.
- */
+/** Finds the whole hash of a short one among the entries of its prompt. One that fits two commits stays as it is. */
 export function createWholeFinder(entries: CommitOfPrompt[]): (commit: CommitOfPrompt) => string {
   // The first spelling of each commit wins, so it is set last.
   const spellings = new Map(entries.toReversed().map((entry) => [commitId(entry), entry.commit_sha]))
@@ -100,11 +97,11 @@ export type KnownEntry = EntryToRecord & { id: number }
 export type ReportedEntry = EntryToRecord & {
   /** The commits that a merge brought to its branch. */
   covers: string[]
-  /** False if the source says what happened and not when: it then repeats a known entry of any time. */
+  /** False if the source gives no time. The entry then repeats a known one of any time. */
   isTimed: boolean
 }
 
-/** What makes two entries the same one. */
+/** The fields that identify an entry. */
 export type EntryIdentity = Pick<
   EntryToRecord,
   'prompt_id' | 'action' | 'commit_sha' | 'branch_name' | 'pr_number' | 'reopenings'
@@ -113,7 +110,7 @@ export type EntryIdentity = Pick<
 const liveActions = ['deployed', 'pr_merged']
 export const isLive = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
 
-/** Entries with the same one are the same, unless it went live again. No name has a line break. */
+/** Two entries with the same identity are the same entry, unless the commit went live twice. No name has a line break. */
 export const identityOf = (entry: EntryIdentity): string =>
   [commitId(entry), entry.action, entry.branch_name, entry.pr_number, entry.reopenings].join('\n')
 
@@ -127,10 +124,10 @@ export const comparePlaces = (a: Place, b: Place): number =>
   a.created_at.getTime() - b.created_at.getTime() || a.id - b.id
 
 /**
- * Finds the oldest of some entries of one commit, oldest first, with no other commit live between it and a given one. Knows
- * what went live on one branch.
+ * A run is consecutive live entries of one commit on a branch; `entries` are live on that branch. Returns the oldest
+ * candidate of the entry's commit with no other commit live between the two. Candidates are given oldest first.
  */
-export function createUnpartedFinder(entries: LiveEntry[]) {
+export function createSameRunFinder(entries: LiveEntry[]) {
   const live = entries.sort(comparePlaces)
   const keys = live.map(({ commit_sha }) => commitKey(commit_sha))
   /** The index of the next entry of another commit. */

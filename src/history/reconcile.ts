@@ -1,5 +1,5 @@
-// Decides how the entries of one source, a clone (git), GitHub's deliveries or a client, change what is known already. The
-// history is the same in whichever order they report, and however often; docs/interface.md and docs/git.md have the rules.
+// Decides how the entries of one source change a history. A source is a clone (git), GitHub's deliveries or a client. The
+// result does not depend on the order of the reports, nor on repeats; docs/interface.md and docs/git.md have the rules.
 import { isDeepStrictEqual } from 'node:util'
 import { firstIndex } from '../lib/bisect.ts'
 import {
@@ -7,7 +7,7 @@ import {
   commitId,
   commitKey,
   comparePlaces,
-  createUnpartedFinder,
+  createSameRunFinder,
   createWholeFinder,
   type EntryIdentity,
   type EntryToRecord,
@@ -36,34 +36,33 @@ export type Reconciliation = {
   mergedCommits: MergedCommit[]
 }
 
-export type Context = {
-  /** Those of the reported commits that belong to a merge. */
+export type KnownHistory = {
+  /** All entries of the commits that are reported or covered, by any of their spellings. */
+  entries: KnownEntry[]
+  /** The reported commits that belong to a merge. */
   merged: MergedCommit[]
-  /** Those of the reported entries that somebody removed. */
+  /** The removed entries of the reported commits. */
   removed: EntryIdentity[]
-  /** The nearest live entries of other commits, before and after each reported entry of the same branch. */
+  /** The nearest live entries of other commits on the branch of each reported entry, before and after it. */
   live: LiveEntry[]
 }
 
 const newId = 2 ** 52
 
-/**
- * `known` has all entries of the commits that are reported or covered, by any of their spellings. The caller has locked the
- * prompts, so that nothing changes before the result is written.
- */
-export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: Context): Reconciliation {
-  const findWhole = createWholeFinder([...known, ...given])
+/** The caller has locked the prompts, so that nothing changes before the result is written. */
+export function reconcile(reported: ReportedEntry[], known: KnownHistory): Reconciliation {
+  const findWhole = createWholeFinder([...known.entries, ...reported])
   const withWholeCommit = <T extends CommitOfPrompt>(entry: T): T => {
     const commit_sha = findWhole(entry)
     return commit_sha === entry.commit_sha ? entry : { ...entry, commit_sha }
   }
   // New entries get higher ids than known ones, in their order.
-  const reported = given.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
-  const entries = new KnownEntries(known.map(withWholeCommit))
-  const live = Map.groupBy([...context.live.map(withWholeCommit), ...reported.filter(isLive)], branchKey)
-  const unpartedFinders = new Map([...live].map(([branch, ofBranch]) => [branch, createUnpartedFinder(ofBranch)]))
-  const removed = new Set(context.removed.map(identityOf))
-  const covered = new Set(context.merged.map(mergedKey))
+  const numbered = reported.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
+  const entries = new KnownEntries(known.entries.map(withWholeCommit))
+  const live = Map.groupBy([...known.live.map(withWholeCommit), ...numbered.filter(isLive)], branchKey)
+  const sameRunFinders = new Map([...live].map(([branch, ofBranch]) => [branch, createSameRunFinder(ofBranch)]))
+  const removed = new Set(known.removed.map(identityOf))
+  const covered = new Set(known.merged.map(mergedKey))
   const mergedCommits: MergedCommit[] = []
   const outcomes = new Map<ReportedEntry, Outcome>()
   const repeatedBy = new Map<ReportedEntry, KnownEntry>()
@@ -71,15 +70,15 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
   const inserted = new OrderedEntries(identityOf)
 
   const findRepeated = (entry: ReportedEntry & KnownEntry, same: readonly KnownEntry[]): KnownEntry | undefined => {
-    // A commit lands on a branch once, though sync and the webhook know different times of it.
+    // A commit lands on a branch once, even if sync and the webhook report different times.
     const landed = entry.by_call ? undefined : same.find((one) => one.in_git || one.on_github)
     if (landed || !entry.isTimed || !isLive(entry)) return landed ?? same[0]
-    return unpartedFinders.get(branchKey(entry))?.(entry, same)
+    return sameRunFinders.get(branchKey(entry))?.(entry, same)
   }
 
-  // Merges come first, so that they cover the commits that are reported with them.
-  for (const merge of reported.filter((entry) => entry.action === 'pr_merged' && !entry.by_call)) {
-    // GitHub knows the numbers of its pull requests; in git they are read from messages.
+  // Merges come first, because they cover commits that are reported with them.
+  for (const merge of numbered.filter((entry) => entry.action === 'pr_merged' && !entry.by_call)) {
+    // GitHub knows the number of the pull request. Git has only the commit message, which may name another.
     if (merge.in_git && findOtherMerges(entries, merge).some((entry) => entry.on_github)) {
       outcomes.set(merge, 'covered')
       continue
@@ -89,13 +88,14 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
     const outcome = applyMerge(entries, merge, findRepeated(merge, entries.byIdentity.of(merge)))
     if (outcome) outcomes.set(merge, outcome)
   }
-  for (const entry of reported) {
+  for (const entry of numbered) {
     if (outcomes.has(entry)) continue
     const repeated = findRepeated(entry, entries.byIdentity.of(entry))
     if (entry.action === 'deployed' && !entry.by_call && covered.has(mergedKey(entry))) outcomes.set(entry, 'covered')
     else if (repeated) {
-      repeatedBy.set(entry, combine(repeated, entry))
-      outcomes.set(entry, entries.replace(repeated, combine(repeated, entry)))
+      const combined = combine(repeated, entry)
+      repeatedBy.set(entry, combined)
+      outcomes.set(entry, entries.replace(repeated, combined))
     } else if (findRepeated(entry, inserted.of(entry))) outcomes.set(entry, 'known')
     else if (!entry.by_call && removed.has(identityOf(entry))) outcomes.set(entry, 'known')
     else {
@@ -106,16 +106,16 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
     }
   }
   return {
-    outcomes: reported.map((entry) => outcomes.get(entry) as Outcome),
-    repeated: reported.map((entry) => repeatedBy.get(entry)),
+    outcomes: numbered.map((entry) => outcomes.get(entry) as Outcome),
+    repeated: numbered.map((entry) => repeatedBy.get(entry)),
     inserts,
-    updates: known.flatMap((from) => {
+    updates: known.entries.flatMap((from) => {
       const to = entries.byId.get(from.id) ?? from
       const isVisible = to !== from && isVisibleChange(from, to)
       const isChanged = isVisible || reporters.some((reporter) => from[reporter] !== to[reporter])
       return isChanged ? { from, to, isVisible } : []
     }),
-    deletes: known.filter(({ id }) => !entries.byId.has(id)),
+    deletes: known.entries.filter(({ id }) => !entries.byId.has(id)),
     mergedCommits,
   }
 }
@@ -131,14 +131,14 @@ function applyMerge(entries: KnownEntries, merge: ReportedEntry, same: KnownEntr
   return superseded.length > 0 ? 'changed' : outcome
 }
 
-/** Finds the entries that are this merge under another name. The first of them is to become the merge. */
+/** Finds the entries that the merge replaces. The first one becomes the merge, if the merge is not known yet. */
 function findSuperseded(entries: KnownEntries, merge: ReportedEntry): KnownEntry[] {
   const isOfMerge = (entry: KnownEntry) => Number(commitKey(entry.commit_sha) === commitKey(merge.commit_sha))
   const deploys = commitsOf(merge)
     .flatMap((commit) => entries.ofBranch.of(commit))
-    // What a client says of a deploy stays beside the merge.
+    // A deploy that a client reported keeps its entry beside the merge.
     .filter((entry) => entry.action === 'deployed' && !entry.by_call)
-    // The deploy of the merge commit, then the newest.
+    // The deploy of the merge commit comes first, then the newest.
     .sort((a, b) => isOfMerge(b) - isOfMerge(a) || Number(b.created_at) - Number(a.created_at) || b.id - a.id)
   const misnumbered = findOtherMerges(entries, merge).filter(
     (entry) => entry.in_git && !entry.on_github && !entry.by_call,
@@ -155,9 +155,9 @@ const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha: own, covers 
   [...new Set([...covers, own].map(commitKey))].map((commit_sha) => ({ prompt_id, branch_name, commit_sha, pr_number }))
 
 /**
- * Combines an entry with what another source says of it. Git knows the author of a commit by the mailmap; GitHub knows who
- * merged, when something was pushed or merged, and the title of a pull request. An entry that a client recorded first gets
- * only a title, if it has none.
+ * Combines a known entry with a report of it. Git knows the author of a commit by the mailmap. GitHub knows who merged,
+ * when something was pushed or merged, and the title of a pull request. An entry that a client recorded first gets only a
+ * title, if it has none.
  */
 function combine(known: KnownEntry, reported: ReportedEntry): KnownEntry {
   const whoReported = {
@@ -191,7 +191,7 @@ const reporters = ['in_git', 'on_github', 'by_call'] as const
 const isVisibleChange = (from: KnownEntry, to: KnownEntry): boolean =>
   !isDeepStrictEqual(showTitledEntry(from), showTitledEntry(to))
 
-/** Entries by a key, oldest first. A client may report any number of one commit, so they are searched by bisection. */
+/** Entries by a key, oldest first. A client may report a commit any number of times, so they are searched by bisection. */
 class OrderedEntries<Keyed> {
   readonly #byKey = new Map<string, KnownEntry[]>()
 
@@ -217,7 +217,7 @@ class OrderedEntries<Keyed> {
 const placeOf = (entry: KnownEntry, entries: readonly KnownEntry[]): number =>
   firstIndex(entries, (one) => comparePlaces(one, entry) >= 0)
 
-/** The known entries as they are changed. */
+/** The known entries, changed step by step. */
 class KnownEntries {
   readonly byId = new Map<number, KnownEntry>()
   readonly byIdentity = new OrderedEntries(identityOf)

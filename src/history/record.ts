@@ -20,7 +20,7 @@ import {
   type ReportedEntry,
   spellingsOf,
 } from './identity.ts'
-import { type Context, type Outcome, reconcile } from './reconcile.ts'
+import { type KnownHistory, type Outcome, reconcile } from './reconcile.ts'
 import { type EntryRow, type HistoryEntry, NewHistoryEntry, showTitledEntry } from './schema.ts'
 import {
   selectCommitEntries,
@@ -41,15 +41,15 @@ export type PromptEntry<Prompt = number> = {
   reopenings?: number
 }
 
-/** What an entry has that a client recorded. */
+/** The origin of an entry that a client records. */
 export const fromClient = { reopenings: 0, in_git: false, on_github: false, by_call: true, as_given: true }
 
-/** Clocks differ: an entry may be this far ahead, and then counts as of now. */
+/** Clocks differ, so the time of an entry may be this far ahead. It is then capped at now. */
 const maxAheadMs = 5 * 60_000
 const retryMs = 20
 /** An older change is not news: it comes from a sync or an import. */
 const newsMs = 24 * 3_600_000
-/** Replicas and GitHub may report changes of the same minutes in another order: an overtaken change went live too. */
+/** Changes of the same minutes may be reported out of order. An overtaken one went live too, so it is announced. */
 const overtakenMs = 10 * 60_000
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')
@@ -85,8 +85,8 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
 }
 
 /**
- * Records the entry of a client in a transaction, unless it repeats a known one, which is returned. At the deadline of the
- * request the client gets an error, and nothing is recorded.
+ * Records the entry of a client in a transaction. If it repeats a known entry, that one is returned. At the deadline of
+ * the request the client gets an error, and nothing is recorded.
  */
 export async function recordEntry(
   db: Db,
@@ -155,9 +155,9 @@ export const parseReported = (
 })
 
 /**
- * Records the entries of one organisation in the caller's transaction, and says what became of each. The history is the same
- * in whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
- * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`.
+ * Records the entries of one organisation in the caller's transaction, and says what became of each. Also locks
+ * `otherPrompts`, which the transaction changes later: all prompts must be locked at the same time and in order. They must
+ * have `publicIds`. Prompts without a live branch get `liveBranch`.
  */
 export async function recordEntries(
   sql: Sql,
@@ -181,33 +181,30 @@ export async function recordEntries(
 
 /** Records entries in histories of an organisation that the caller has locked. */
 export async function recordLocked(sql: Sql, organisationId: number, reported: ReportedEntry[]) {
-  const result = reconcile(reported, ...(await readKnown(sql, organisationId, reported)))
+  const result = reconcile(reported, await readKnown(sql, organisationId, reported))
   return { ...result, inserted: await writeReconciliation(sql, organisationId, result) }
 }
 
-/** Reads what `reconcile` needs beside the entries. */
-export async function readKnown(
-  sql: Sql,
-  organisationId: number,
-  reported: ReportedEntry[],
-): Promise<[KnownEntry[], Context]> {
+/** Reads the part of the histories that `reconcile` needs. */
+export async function readKnown(sql: Sql, organisationId: number, reported: ReportedEntry[]): Promise<KnownHistory> {
   const commits = reported.flatMap(({ prompt_id, commit_sha, covers }) =>
     [commit_sha, ...covers].map((commit) => ({ prompt_id, ...spellingsOf(commit) })),
   )
-  const [known, merged, removed] = await Promise.all([
+  const [entries, merged, removed] = await Promise.all([
     selectCommitEntries(sql, organisationId, commits),
     selectMergedCommits(sql, organisationId, reported),
     selectRemoved(sql, organisationId, reported),
   ])
-  const mayRollBack = reported[0]?.by_call || known.some((entry) => !entry.in_git && !entry.on_github)
-  const again = mayRollBack ? findLiveAgain(reported, known) : []
+  // All reported entries are of one source. Sync and the webhook report a commit once, so only clients report rollbacks.
+  const mayRollBack = reported[0]?.by_call || entries.some((entry) => !entry.in_git && !entry.on_github)
+  const again = mayRollBack ? findLiveAgain(reported, entries) : []
   const live = again.length > 0 ? await selectLiveNeighbours(sql, organisationId, again) : []
-  return [known, { merged, removed, live }]
+  return { entries, merged, removed, live }
 }
 
 /**
- * Finds the entries that made a commit live which has another entry, known or reported. Adds the keys by which the commit is
- * known, so that none of them counts as another commit.
+ * Finds the reported live entries whose commit has a second entry. Adds the spellings of the commit, so that none of them
+ * counts as another commit.
  */
 function findLiveAgain(reported: ReportedEntry[], known: KnownEntry[]) {
   const all = [...known, ...reported]
@@ -225,7 +222,7 @@ function findLiveAgain(reported: ReportedEntry[], known: KnownEntry[]) {
 export const countChanges = (outcomes: Outcome[]): number =>
   outcomes.filter((outcome) => outcome === 'added' || outcome === 'changed').length
 
-/** Tells endpoints, in the caller's transaction, which of the new entries went live: at most one per prompt. */
+/** Writes the events for the new entries that went live, at most one per prompt, in the caller's transaction. */
 async function announceChanges(sql: Sql, organisationId: number, inserted: Inserted[], now: Date): Promise<void> {
   const ids = inserted.flatMap(({ ids, isWatched }) => (isWatched ? ids : []))
   if (ids.length === 0) return

@@ -1,4 +1,4 @@
-// What is known of the commits that are reported.
+// Reads what is known of the reported commits.
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryIdentity, KnownEntry, LiveEntry, Spellings } from './identity.ts'
@@ -8,11 +8,11 @@ import type { EntryRow } from './schema.ts'
 /** The driver can send only arrays of strings. */
 const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ prompt_id }) => String(prompt_id))
 
-// `offset 0` makes Postgres search by commit, also where a table was small when it last looked.
+// `offset 0` makes Postgres search by commit, even if the table was small when it was last analysed.
 
 /**
- * The entries of these commits, by any spelling. Of which commit a short hash is depends on all that begin like it, so they
- * are selected too; without a short one they are not, since there may be many.
+ * Selects the entries of these commits, by any spelling. A short hash may fit several commits. If one is stored, all
+ * entries with the same first seven characters are selected; else not, because there may be many.
  */
 export const selectCommitEntries = (
   sql: Sql,
@@ -63,7 +63,7 @@ export const selectNewestEntries = (sql: Sql, { id, organisationId }: OwnedPromp
     order by created_at desc, id desc
     limit ${limit}`
 
-/** The entries of other commits that went live on the branch of each of these, just before and just after it. */
+/** For each entry, selects the nearest entries of other commits that went live on its branch, before and after it. */
 export const selectLiveNeighbours = (
   sql: Sql,
   organisationId: number,
@@ -129,8 +129,8 @@ export const selectRemoved = (sql: Sql, organisationId: number, entries: EntryId
     ) r`
 
 /**
- * Those of the entries, not older than `since`, that are the newest change of a prompt that is not archived. After
- * `overtakenSince`, the newest of these entries is enough.
+ * Selects the entries since `since` that are the newest change of their prompt, unless it is archived. Entries since
+ * `overtakenSince` are compared only with each other: a later change may have been reported before them.
  */
 export async function selectLiveChanges(
   sql: Sql,

@@ -3,7 +3,7 @@ import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryToRecord, KnownEntry, Spellings } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
 
-/** The new entries of a prompt. Watched: its organisation has an endpoint that is told of events. */
+/** The new entries of a prompt. `isWatched` if its organisation has an endpoint for events. */
 export type Inserted = { ids: number[]; isWatched: boolean }
 
 /** The driver can send only arrays of strings. */
@@ -11,8 +11,8 @@ const idArray = (ids: number[]): string => `{${ids}}`
 
 /**
  * Locks histories until the end of the transaction, in the order of their ids, so that no two writers deadlock. A
- * transaction that changes several prompts calls this once, with all of them. Returns whether every prompt exists. Prompts
- * that were found outside of the transaction must have these public ids: a failover may have lost them.
+ * transaction that changes several prompts calls this once, with all of them, before it locks any. Returns whether every
+ * prompt exists. Prompts found outside of the transaction must have these public ids, because a failover may have lost them.
  */
 export async function lockHistories(
   sql: Sql,
@@ -33,10 +33,10 @@ export async function lockHistories(
 
 /**
  * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that
- * entries of the same time keep the order in which they arrived. Fails immediately when another transaction holds one of
- * them: a waiting transaction would keep a connection from others. With `unless`, adds one entry only if its prompt has
- * this public id and no entry that could be of the same commit. The statement sees histories as they were before it got
- * the lock, so it adds nothing to one that changed meanwhile either; the caller has the lock and looks again.
+ * entries of the same time keep the order in which they arrived. Fails immediately if another transaction holds one of
+ * them, because a waiting transaction would occupy a connection. With `unless`, adds one entry only if its prompt has
+ * this public id and no entry that could be of the same commit. The statement reads before it has the lock. If the history
+ * has changed by then, it adds nothing. The caller now has the lock and tries again.
  */
 export async function insertEntries(
   sql: Sql,
@@ -160,7 +160,7 @@ export async function writeReconciliation(
   }
   if (updates.length > 0) {
     const rows = updates.map(({ to }) => to)
-    // The ids make Postgres expect few rows: for a JSON array alone it would scan the table.
+    // The ids make Postgres expect few rows. For only a JSON array it would scan the table.
     await sql`
       update history_entries h
       set

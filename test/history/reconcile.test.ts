@@ -37,7 +37,7 @@ const merge = (commit: number, covers: number[], more: Partial<ReportedEntry> = 
   })
 const inGit = { in_git: true, on_github: false }
 const byCall = { in_git: false, on_github: false, by_call: true, as_given: true }
-const nothing = { merged: [], removed: [], live: [] }
+const nothing = { entries: [], merged: [], removed: [], live: [] }
 
 /** A history in memory, changed in the way that the store changes the one in the database. */
 function createHistory() {
@@ -47,7 +47,8 @@ function createHistory() {
   const removed: EntryIdentity[] = []
   return {
     report(...reported: ReportedEntry[]): Outcome[] {
-      const { outcomes, inserts, updates, deletes, mergedCommits } = reconcile(reported, entries, {
+      const { outcomes, inserts, updates, deletes, mergedCommits } = reconcile(reported, {
+        entries,
         merged,
         removed,
         live: entries.filter(isLive),
@@ -156,10 +157,10 @@ test('a merge that is reported again covers more', () => {
 
 test('what only says that another source knows an entry too is written and not shown', () => {
   const known = { ...deploy(1), id: 1 }
-  const { outcomes, updates } = reconcile([deploy(1, inGit)], [known], nothing)
+  const { outcomes, updates } = reconcile([deploy(1, inGit)], { ...nothing, entries: [known] })
   expect(outcomes).toEqual(['known'])
   expect(updates).toMatchObject([{ to: { id: 1, in_git: true, on_github: true }, isVisible: false }])
-  expect(reconcile([deploy(1)], [known], nothing).updates).toEqual([])
+  expect(reconcile([deploy(1)], { ...nothing, entries: [known] }).updates).toEqual([])
 })
 
 test('new entries keep their order, and repeated ones are known', () => {
@@ -239,7 +240,7 @@ test.each([
 
 test('rollbacks in a batch are told from retries, also when two commits went live in the same instant', () => {
   const batch = ['a', 'b', 'c', 'a', 'b', 'c'].map((commit, index) => called(commit, Math.floor(index / 2)))
-  expect(reconcile(batch, [], nothing).outcomes).toEqual(Array(6).fill('added'))
+  expect(reconcile(batch, nothing).outcomes).toEqual(Array(6).fill('added'))
 })
 
 test('ten thousand rollbacks of a commit, or spellings of a prefix, take little processor time', () => {
@@ -252,13 +253,11 @@ test('ten thousand rollbacks of a commit, or spellings of a prefix, take little 
   const start = process.cpuUsage()
   const rollbacks = reconcile(
     reported(() => 'a'),
-    knownOf(() => 'a'),
-    { ...nothing, live: others },
+    { ...nothing, entries: knownOf(() => 'a'), live: others },
   )
   const spellings = reconcile(
     reported((index) => hashOf(20 * index)),
-    knownOf(hashOf),
-    nothing,
+    { ...nothing, entries: knownOf(hashOf) },
   )
   const { user, system } = process.cpuUsage(start)
   expect(rollbacks.outcomes).toEqual(Array(500).fill('known'))
