@@ -10,7 +10,7 @@ create table github_webhooks (
 );
 
 -- One row per recorded delivery. A redelivery has the same id and is not recorded again. The id is not signed, so a
--- captured body could come again under another one: its signature is not recorded again either.
+-- captured body could be sent with another id. The signature, which is a hash of the body, detects that.
 create table github_deliveries (
   organisation_id bigint not null references organisations,
   delivery text not null check (length(delivery) between 1 and 255),
@@ -33,9 +33,9 @@ create table github_repositories (
   unique (organisation_id, name)
 );
 
--- One row per push and prompt whose file it changes: the event of a pull request does not list files, but the pushes to
--- its branch do. head_sha is the head after the push; prompt_shas change the prompt, push_shas are all, both
--- oldest first; all_new says that no commit was pushed to another branch before.
+-- One row per push and prompt whose file it changes. The event of a pull request lists no files, but the pushes to its
+-- branch do. head_sha is the head after the push. prompt_shas are the commits that change the prompt, push_shas are all,
+-- both oldest first. all_new: no commit was pushed to another branch before.
 create table github_affected_prompts (
   organisation_id bigint not null references organisations,
   repository_id bigint not null,

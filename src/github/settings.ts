@@ -13,10 +13,10 @@ const secretLength = 43
 const dayMs = 24 * 3_600_000
 /** GitHub redelivers for three days at most. */
 const deliveriesKeptMs = 7 * dayMs
-/** How long a branch may wait for its pull request, and a closed pull request to be reopened. */
+/** How long pushes wait for a pull request from their branch, and closed pull requests to be reopened. */
 const workKeptMs = 365 * dayMs
 
-/** Creates the secret of an organisation's webhook, which replaces an earlier one. It is not shown again. */
+/** Creates the secret of an organisation's webhook. It replaces an earlier one and is not shown again. */
 export async function setWebhook(db: Db, clock: Clock, org: string, actor: Actor = operator) {
   const { id: organisationId } = await requireOrganisation(db, org)
   const secret = randomBase62(secretLength)
@@ -27,7 +27,7 @@ export async function setWebhook(db: Db, clock: Clock, org: string, actor: Actor
   return { org, path: pathOf(org), secret }
 }
 
-/** What is known of an organisation's webhook, without its secret. */
+/** Shows an organisation's webhook without its secret. */
 export async function showWebhook(db: Db, { org, organisationId }: { org: string; organisationId: number }) {
   const state = await selectWebhookState(db.sql, organisationId)
   const { createdAt = null, at, event, outcome } = state ?? {}
