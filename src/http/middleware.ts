@@ -32,8 +32,8 @@ type Context<Params> = {
   params: Params
   route: string
   receiver?: Receiver
-  /** Of the request that this one is a part of. */
-  deadline?: number
+  /** The request that this one is a part of. */
+  outer?: RequestContext
 }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
@@ -115,10 +115,10 @@ export function createRouteWrapper(services: Services) {
   /** Wraps a handler that needs no key. The log and the metrics name the route by its template, unless a name is given. */
   const publicRoute =
     <Params>(handle: (context: RequestContext, params: Params) => Promise<Response>, name?: string): Route<Params> =>
-    ({ request, params, route, receiver, deadline }) =>
+    ({ request, params, route, receiver, outer }) =>
       new Promise((resolve) => {
         const context = new RequestContext(request, name ?? route, resolve, onTimeout, receiver, baseUrl)
-        if (deadline !== undefined) context.deadline = deadline
+        if (outer) Object.assign(context, { outer, deadline: outer.deadline })
         metrics.requests.began()
         watchDeadline(context)
         // Handlers of requests that arrived together run back to back, which raises throughput.
@@ -156,8 +156,9 @@ export function createRouteWrapper(services: Services) {
     ): Route<Params> {
       const route = publicRoute((context, params: Params) => {
         // The address is checked before the key, so that a flood costs no look-ups.
-        const { request, receiver } = context
-        const rejected = rejectExceeded(context, perAddress?.take(findAddress(request, receiver)), 'address_rate')
+        const { request, outer = context } = context
+        const addressUsage = perAddress?.take(findAddress(outer.request, outer.receiver))
+        const rejected = rejectExceeded(context, addressUsage, 'address_rate')
         if (rejected) return rejected
         const { headers } = request
         const verify = () => verifyKey(headers.get('authorization'))

@@ -31,6 +31,8 @@ export class RequestContext implements Timed {
   /** Rejects when the key has ended or lost a right since. Undefined for a route without a key. */
   verifyAgain: (() => Promise<void>) | undefined
   rateUsage: RateUsage | undefined
+  /** The request that this one is a part of: the client's address is read from it. */
+  outer: RequestContext | undefined
   readonly beganAt = performance.now()
   deadline = this.beganAt + workMs
   settled = false

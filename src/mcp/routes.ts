@@ -4,11 +4,10 @@ import { parseJson, readJsonText } from '../http/body.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import type { Caller, RequestContext } from '../http/request_context.ts'
 import type { Scope } from '../lib/scopes.ts'
-import type { Receiver } from '../platform.ts'
 import type { CallRoute } from './serve.ts'
 import { keepLargeIntegers, type Tool, tools } from './tools.ts'
 
-type Call = { request: Request; params: object; route: string; receiver?: Receiver; deadline: number }
+type Call = { request: Request; params: object; route: string; outer: RequestContext }
 type Route = ((call: Call) => Promise<Response>) & { scope: Scope }
 
 /** The Model Context Protocol, for agents. Its tools are routes of the interface, called with the key of the agent. */
@@ -19,20 +18,20 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
 
   /** The route checks the key again, its scope and its rate. */
   const callWith =
-    ({ request, requestId, receiver, deadline }: RequestContext): CallRoute =>
+    (outer: RequestContext): CallRoute =>
     (tool, { params, query, headers, body }) => {
       const { method, route } = tool
       const inner = new Request(`http://localhost/?${query}`, {
         method,
         headers: {
           ...headers,
-          authorization: request.headers.get('authorization') ?? '',
+          authorization: outer.request.headers.get('authorization') ?? '',
           'content-type': 'application/json',
-          'x-request-id': requestId,
+          'x-request-id': outer.requestId,
         },
         ...(body === undefined ? {} : { body }),
       })
-      return routeOf(tool)({ request: inner, params, route, deadline, ...(receiver ? { receiver } : {}) })
+      return routeOf(tool)({ request: inner, params, route, outer })
     }
 
   const answer = async (context: RequestContext, _: object, caller: Caller): Promise<Response> => {

@@ -206,3 +206,13 @@ test('an invalid or overfull bucket in Redis is replaced', async () => {
     Math.ceil((await service.testRedis.pttl(`rate:odd:{${subject}}`)) / 900_000)
   await eventually(() => Promise.all(['word', 'list', 'far'].map(quarters)), [1, 1, 80])
 })
+
+test('a tool of an agent counts for the address of the agent', async () => {
+  const { key } = await service.createTenant()
+  const address = fromElsewhere()
+  const headers = { ...address, accept: 'application/json, text/event-stream', 'content-type': 'application/json' }
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get_usage', arguments: {} } }
+  const body = JSON.stringify(message)
+  await fetch(`${service.url}/mcp`, { method: 'POST', headers: { ...headers, authorization: `Bearer ${key}` }, body })
+  expect(limitsIn(await service.get('/keys', 'unknown', address))[1]).toStartWith('"burst";r=3;')
+})
