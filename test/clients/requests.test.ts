@@ -172,14 +172,17 @@ test('a buffer tells of a signal that the service refused, and records the other
   expect(await countRows()).toBe(1)
 })
 
-test('closing a buffer ends when its signal aborts, and rejects what was not recorded', async () => {
+test.each([
+  ['an error', new Error('the process ends')],
+  ['a string', 'the process ends'],
+])('closing a buffer ends when its signal aborts with %s, and rejects what was not recorded', async (_, reason) => {
   const { signals } = createClient({ url: 'http://127.0.0.1:9', key: tenant.key, retries: 0 })
   const errors: Error[] = []
   const buffer = createSignalBuffer({ signals, onError: (error) => errors.push(error) })
   buffer.record(tenant.prompt, 'positive').catch(() => {})
   const stop = new AbortController()
   const closed = buffer.close(stop.signal)
-  stop.abort(new Error('the process ends'))
-  expect(await closed.catch((error) => error.message)).toBe('the process ends')
-  expect(errors).toHaveLength(1)
+  stop.abort(reason)
+  expect(await closed.catch((error) => error)).toBe(reason)
+  expect(errors.map(({ message }) => message)).toEqual(['the process ends'])
 })

@@ -66,7 +66,8 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
         const results = await signals.recordMany(prompt, batch, { signal: stop.signal })
         return results.map((result) => (result.status === 201 ? result : errorOf(result.status, result.error)))
       } catch (error) {
-        if (!(error instanceof PromptSignalsError && isTemporary(error))) return batch.map(() => error as Error)
+        if (!(error instanceof PromptSignalsError && isTemporary(error)))
+          return batch.map(() => (error instanceof Error ? error : new Error(String(error))))
         await sleep(waitMs(failures, error.retryAfterMs), stop.signal).catch(() => {})
       }
     }
