@@ -80,7 +80,7 @@ create index on github_pull_requests (organisation_id, repository_id, merge_comm
 create index on github_pull_requests (organisation_id, repository_id, head_branch);
 create index on github_pull_requests (closed_at) where closed_at is not null;
 
--- The pushes to the branch of a pull request since the branch was last merged into the same base.
+-- The pushes to the branch of a pull request, until it ended, since the branch was last merged into the same base.
 create function github_prompts_on_branch(pr github_pull_requests)
 returns setof github_affected_prompts
 language sql
@@ -94,7 +94,8 @@ as $$
       where merged.organisation_id = pr.organisation_id and merged.repository_id = pr.repository_id
         and merged.head_branch = pr.head_branch and merged.head_repository_id = pr.head_repository_id
         and merged.base_branch = pr.base_branch and merged.number <> pr.number and merged.state = 'merged'
-    ), '-infinity')
+        and merged.closed_at < coalesce(pr.closed_at, 'infinity')
+    ), '-infinity') and a.pushed_at <= coalesce(pr.closed_at, 'infinity')
 $$;
 
 -- One row per pull request and prompt that it is known to change. Rows outlive the pushes to the pull request's branch.

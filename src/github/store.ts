@@ -229,8 +229,19 @@ export const addBranchPrompts = (sql: Sql, repo: RepositoryRef, number: number) 
     on conflict do nothing
     returning prompt_id as "promptId"`)
 
+/** Leaves out prompts that were first pushed after the pull request ended, by pushes that arrived before that news. */
 export const selectPullRequestPrompts = (sql: Sql, repo: RepositoryRef, number: number) =>
   promptIdsOf(sql`
-    select prompt_id as "promptId" from github_pull_request_prompts
-    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and number = ${number}
-    order by prompt_id`)
+    select p.prompt_id as "promptId"
+    from github_pull_request_prompts p
+    join github_pull_requests pr using (organisation_id, repository_id, number)
+    where p.organisation_id = ${repo.organisationId} and p.repository_id = ${repo.repositoryId} and p.number = ${number}
+      and (
+        p.prompt_id in (select a.prompt_id from github_prompts_on_branch(pr) a)
+        or not exists (
+          select from github_affected_prompts a
+          where a.organisation_id = pr.organisation_id and a.repository_id = pr.repository_id
+            and a.branch = pr.head_branch and a.prompt_id = p.prompt_id and a.pushed_at > pr.closed_at
+        )
+      )
+    order by p.prompt_id`)

@@ -66,6 +66,16 @@ test('a push after the merge, and one of the same commit to another branch, are 
   expect(await hook.story('other')).toEqual([`deployed null ${sha('forward')}`, `pr_merged 10 ${sha('forward')}`])
 })
 
+test.each([[true], [false]])('a push to its branch after a merge is not merged (opened: %p)', async (isOpened) => {
+  await send('toBranch')
+  if (isOpened) await send('opening')
+  const commits = [{ modified: [paths.farewell] }]
+  await hook.send('push', push({ branch: 'warmer', commits, at: '2026-11-14T14:00:00Z' }))
+  await send('merging')
+  expect(await hook.story('greeting')).toContain(`pr_merged 7 ${sha('merge')}`)
+  expect(await hook.story('farewell')).not.toContain(`pr_merged 7 ${sha('merge')}`)
+})
+
 test('a pull request that is merged by pushing its own head is opened and merged all the same', async () => {
   await hook.send('pull_request', merged({ mergeSha: sha('warmer') }))
   await send('toBranch')
