@@ -35,12 +35,12 @@ const closedPipeStatus = 141
 
 const flushOutput = (): Promise<void> => new Promise((resolve) => process.stdout.write('', () => resolve()))
 
-/** Fails when a result was lost. */
+/** Fails when a result was lost. A reader that closes the pipe early, such as `head`, is no failure. */
 async function requireShown(): Promise<void> {
   await flushOutput()
   // The error event comes after the callback of the write.
   await nextTurn()
-  if (outputError) {
+  if (outputError && outputError.code !== 'EPIPE') {
     throw new Error(`The command succeeded, but its result could not be written: ${outputError.message}`)
   }
 }

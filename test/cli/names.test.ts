@@ -64,15 +64,12 @@ test('lists fit 120 columns', async () => {
   }
 })
 
-test('a reader that closes the pipe ends a command without a word', async () => {
+test('a reader that closes the pipe ends an export without a word', async () => {
   const lines = Array.from({ length: 1_000 }, () => ({ value: 'positive', metadata: { text: 'x'.repeat(500) } }))
   expect((await client.post(`/prompts/${tenant.prompt}/signals/batch`, tenant.key, { signals: lines })).status).toBe(
     200,
   )
-  // The last reader of the fifo has gone before the command begins.
-  const script = `"$0" signals export --prompt "$1" | head -1; echo "$PIPESTATUS"
-    fifo=$(mktemp -u); mkfifo "$fifo"; exec 3<>"$fifo" 4>"$fifo" 3>&-; rm "$fifo"
-    "$0" version >&4; echo $?`
+  const script = '"$0" signals export --prompt "$1" | head -1; echo "$PIPESTATUS"'
   const shell = Bun.spawn(['bash', '-c', script, PROGRAM, tenant.prompt], {
     env: { PATH: process.env.PATH, ...settings },
     stdout: 'pipe',
@@ -80,5 +77,5 @@ test('a reader that closes the pipe ends a command without a word', async () => 
   })
   const [shown, errors] = await Promise.all([shell.stdout.text(), shell.stderr.text()])
   expect(errors).toBe('')
-  expect(shown.split('\n').slice(1)).toEqual(['141', '141', ''])
+  expect(shown.split('\n').slice(1)).toEqual(['141', ''])
 })
