@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { commitKey } from '../history/identity.ts'
 import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
 import { defineParams, param, type QueryOf, timeParam } from '../lib/params.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
@@ -10,12 +11,12 @@ export const shortestHash = 7
 const commitParam = (which: string) =>
   param(
     Type.String({
-      minLength: shortestHash,
+      minLength: 1,
       maxLength: 100,
       description: `Commit of the ${which}: a hash, or a beginning of it that no other commit of the prompt has.`,
     }),
-    (text) => (/^[\x21-\x7e]{7,100}$/.test(text) ? text.toLowerCase() : undefined),
-    'the hash of a commit, or at least its first 7 characters',
+    (text) => (/^(?![\da-f]{1,6}$)\P{Cc}{1,100}$/iu.test(text) ? commitKey(text) : undefined),
+    'the hash of a commit, or at least its first 7 characters, or another name',
   )
 
 export const compareParams = defineParams(

@@ -130,6 +130,16 @@ test('an ambiguous beginning is enough if an entry has exactly this commit', asy
   expect(data.head.signals.total).toBe(4)
 })
 
+test('a name that is no hash may be short', async () => {
+  const at = '2026-11-03T10:00:00.000Z'
+  await addSignals(service, tenant.prompt, [
+    ...signals(3, 1, { at, commit: 'v1' }),
+    ...signals(4, 2, { at, commit: '😀😀😀É 2' }),
+  ])
+  const { data } = (await read(`base=V1&head=${encodeURIComponent('😀😀😀É 2')}`)).body
+  expect([data.base.signals.total, data.head.signals.total]).toEqual([4, 6])
+})
+
 const shortOf = (commit: string) => commit.slice(0, 7)
 test.each([
   ['release-1', ['release-12', 'release-1'], 'release-1', ['release-1']],
