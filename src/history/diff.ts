@@ -6,7 +6,7 @@ import type { OwnedPrompt } from '../prompts/find.ts'
 import { showTitledEntry } from './schema.ts'
 import { selectEntryWithText } from './store_texts.ts'
 
-/** Past this many removed and added lines the search for the shortest diff would keep other requests waiting. */
+/** The most removed and added lines: a longer search for the shortest diff would keep other requests waiting. */
 const maxEditLength = 200
 
 /** Compares the text of an entry with that of another, or of the change before it. `name` is shown in the diff. */
@@ -29,7 +29,7 @@ export async function readDiff(sql: Sql, prompt: OwnedPrompt, name: string, id: 
   }
 }
 
-/** Equal texts have an empty diff. A diff that would take too long replaces the whole text. */
+/** Equal texts have an empty diff. If the search takes too long, the diff replaces the whole text. */
 export function unifiedDiff(name: string, before: string, after: string): string {
   if (before === after) return ''
   const options = { maxEditLength, headerOptions: FILE_HEADERS_ONLY }

@@ -14,7 +14,7 @@ export { deleteHistory } from './store_write.ts'
 /** The size of a step: the embedded engine does nothing else meanwhile. */
 const stepRows = 500
 
-/** Erases the texts and the entries of a prompt in short steps. What is left of the history stays readable meanwhile. */
+/** Erases the texts and the entries of a prompt in short steps. The rest of the history stays readable meanwhile. */
 export async function eraseHistory(db: Db, prompt: Prompt): Promise<void> {
   const { id, organisationId, publicId } = prompt
   await eraseTexts(db, organisationId, id)
@@ -28,7 +28,7 @@ export async function eraseHistory(db: Db, prompt: Prompt): Promise<void> {
   )
 }
 
-/** Removes an entry that is wrong. Sync and the webhook do not bring it back if they had reported it. */
+/** Removes a wrong entry. If sync or the webhook had reported it, they do not bring it back. */
 export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId: number, actor: Actor): Promise<void> {
   await db.transaction(async (sql) => {
     const { id, organisationId, publicId: subject } = prompt

@@ -166,14 +166,14 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
       { detail: operations.recordHistoryBatch },
     )
 
-/** A caller that may not read the history sees of a known entry only its id, with what it gave itself. */
+/** Shows a known entry. A caller that may not read the history gets only its id, and the fields that it sent. */
 function showRepeated({ scopes }: Caller, entry: HistoryEntry, given: NewHistoryEntry): object {
   if (scopes.includes('history:read')) return entry
   const named = Object.entries(given).filter(([name]) => Object.hasOwn(NewHistoryEntry.properties, name))
   return { id: entry.id, ...Object.fromEntries(named) }
 }
 
-/** The version changes with every change of the history, so one ETag serves all its pages that show the same fields. */
+/** The version changes with every change of the history, so all pages with the same fields share one ETag. */
 const etagOf = (version: string, { include }: HistoryQuery): string =>
   include === null ? `"${version}"` : `"${version}-${include}"`
 

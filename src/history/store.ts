@@ -24,8 +24,8 @@ type PageRow = EntryRow & { version: string; total_count: number }
 
 /**
  * Selects a page, its total and its version from one snapshot; undefined for a prompt that does not exist. It walks from
- * the nearest rank, so that a page costs the same at any depth. Each look-up has the order and limit of one index: without
- * them Postgres takes an open range for a third of the table and scans it.
+ * the nearest rank, so that a page costs the same at any depth. Each look-up has the order of one index and a limit: without
+ * them Postgres expects a third of the table and scans it.
  */
 export async function selectPage(
   sql: Sql,
@@ -78,8 +78,8 @@ export async function selectPage(
 }
 
 /**
- * Selects a page of the entries of these actions, on one branch unless it is null. Counts all of them. With an `or` in one select, the plan that serves every value
- * would not use the index of branches.
+ * Selects a page of the entries of these actions, on one branch unless it is null. Counts all of them. `union all`
+ * is deliberate: with `or`, the generic plan would not use the index by branch.
  */
 export async function selectFilteredPage(
   sql: Sql,

@@ -10,18 +10,18 @@ export async function mayStoreTexts(sql: Sql, organisationId: number): Promise<b
   return row?.store_text ?? false
 }
 
-/** Locks the texts that are stored already, so that none of them is deleted as unused before entries have it. */
+/** Stores texts. Locks those that are stored already, so that none is deleted as unused before entries have it. */
 export async function insertTexts(sql: Sql, organisationId: number, texts: Map<string, string>): Promise<void> {
   await sql`
     insert into prompt_texts as t (organisation_id, hash, text)
     select ${organisationId}, decode(g.hash, 'hex'), g.text
     from unnest(${[...texts.keys()]}::text[], ${[...texts.values()]}::text[]) g (hash, text)
     order by g.hash
-    -- To set a column of the key would also lock out linkTexts, and two batches could deadlock.
+    -- Setting a column of the key would also block linkTexts, and two batches could deadlock.
     on conflict (organisation_id, hash) do update set text = t.text`
 }
 
-/** Those of the hashes whose texts are stored. */
+/** Selects the hashes whose texts are stored. */
 export async function selectStoredTexts(sql: Sql, organisationId: number, hashes: string[]): Promise<Set<string>> {
   const rows = await sql<{ hash: string }>`
     select encode(t.hash, 'hex') as hash
@@ -31,8 +31,8 @@ export async function selectStoredTexts(sql: Sql, organisationId: number, hashes
 }
 
 /**
- * Gives entries their texts, as far as these are stored, and locks them like insertTexts: most were sent with an earlier
- * batch. Returns the hashes of the others.
+ * Gives entries their texts if these are stored, and returns the hashes of the others. Locks the texts, so that none is
+ * deleted as unused meanwhile: most were sent with an earlier batch.
  */
 export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[]): Promise<string[]> {
   const given = JSON.stringify(refs)
@@ -84,7 +84,7 @@ export async function selectEntryWithText(
   return row
 }
 
-/** Removes the texts from up to `limit` entries: of a prompt, or of all of the organisation. Returns their number. */
+/** Removes the texts from up to `limit` entries of a prompt, or with null of the organisation. Returns their number. */
 export async function unlinkTexts(sql: Sql, organisationId: number, promptId: number | null, limit: number) {
   const rows = await sql`
     update history_entries
@@ -100,8 +100,8 @@ export async function unlinkTexts(sql: Sql, organisationId: number, promptId: nu
 }
 
 /**
- * Deletes up to `limit` texts that no entry has, or whose organisation stores none: of one organisation, or of all.
- * Returns their number.
+ * Deletes up to `limit` texts that no entry has, or whose organisation no longer stores texts. With null, of all
+ * organisations. Returns their number.
  */
 export async function deleteUnusedTexts(sql: Sql, organisationId: number | null, limit: number): Promise<number> {
   const rows = await sql`

@@ -1,4 +1,4 @@
-// The texts that prompts had after their changes. They are stored only for organisations that want it.
+// The texts that prompts had after their changes. They are stored only for organisations that turned it on.
 import { createHash } from 'node:crypto'
 import { operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
@@ -24,7 +24,7 @@ const stepRows = 500
 
 export const hashText = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')
 
-/** Whether Postgres stores the text, and it is no larger than allowed. */
+/** Whether Postgres can store the text, and it is not too large. */
 export const isStorableText = (text: string): boolean =>
   !text.includes('\0') && text.isWellFormed() && Buffer.byteLength(text) <= maxTextBytes
 
