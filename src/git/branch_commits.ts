@@ -82,8 +82,9 @@ export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => bo
 }
 
 /**
- * When each commit of the first-parent line landed, by its committer's clock. The fewest times that do not rise,
- * and all in the future, are taken as wrong: they become that of the commit before, or of the first correct commit.
+ * When each commit of the first-parent line landed, by its committer's clock. Times in the future are wrong, and so are the
+ * fewest others without which times never fall. A wrong time becomes that of the last correct commit before it, or of the
+ * first correct one.
  */
 export function listLandingTimes(branchCommits: BranchCommit[], now: Date): Map<Commit, Date> {
   const line = [...new Set(branchCommits.map(({ landedWith }) => landedWith))]

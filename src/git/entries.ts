@@ -26,7 +26,10 @@ export type PromptCommit<Prompt> = {
   merge: PullRequestEvent | null
 }
 
-/** One entry per directly pushed commit, one per prompt that a pull request changes, in place of its last commit. */
+/**
+ * One entry per directly pushed commit. One per merged pull request and prompt, at the place of the last commit that it
+ * brought.
+ */
 export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): PromptEntry<Prompt>[] {
   const entries = new Set<PromptEntry<Prompt>>()
   const merges = new Map<Prompt, Map<string, PromptEntry<Prompt>>>()
@@ -72,7 +75,7 @@ export const pullRequestEntry = (
 const { user, commit_sha, branch_name, pr_url, title } = NewHistoryEntry.properties
 const { name, email } = user.properties
 
-/** Truncates and strips control characters: a name from a commit or a host must not cost the entry. */
+/** Truncates and strips control characters, so that the entry is not rejected for an odd name. */
 function sanitize(given: string, { maxLength }: { maxLength?: number }): string {
   const clean = given
     .toWellFormed()
@@ -87,7 +90,7 @@ export const sanitizeBranch = (given: string): string => sanitize(given, branch_
 export const sanitizeTitle = (given: string): string | null => sanitize(given, title.anyOf[0]) || null
 export const sanitizeUrl = (given: string): string => sanitize(given, pr_url.anyOf[0]).replace(/\s/g, '')
 
-/** Takes name and address from the first person that has one; a commit may have an empty one. */
+/** Takes the first name and the first address that are not empty; a commit may have empty ones. */
 export const sanitizePerson = (...people: Person[]): Person => ({
   name: people.map((person) => sanitize(person.name, name)).find(Boolean) ?? 'unknown',
   email: people.map((person) => sanitize(person.email, email)).find(Boolean) ?? 'unknown',

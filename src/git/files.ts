@@ -2,7 +2,7 @@ import { type BranchCommit, isFlattenedMerge } from './branch_commits.ts'
 import type { Commit } from './commits.ts'
 import { fullSha, type Git, splitAt } from './program.ts'
 
-/** `from` is the previous path of a renamed file. Paths are bytes, as text of one character per byte. */
+/** `from` is the previous path of a renamed file. Paths are strings with one character per byte. */
 type FileChange = { path: string; from: string | null; isRemoved: boolean }
 
 export type ChangedFiles = Map<Commit, FileChange[]>

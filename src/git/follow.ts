@@ -3,7 +3,7 @@ import type { BranchCommit } from './branch_commits.ts'
 import type { Commit } from './commits.ts'
 import type { ChangedFiles } from './files.ts'
 
-/** The path is the prompt's in commits that contain a rename to it (`since`) and not the one away from it (`until`). */
+/** The path is the prompt's in commits that contain a rename to it (`since`), but not the rename away (`until`). */
 type Span<P> = { prompt: P; since: Commit[]; until: Commit | null }
 
 type Rename = { commit: Commit; from: string }
@@ -42,7 +42,7 @@ function listRenames(branchCommits: BranchCommit[], changes: ChangedFiles): Map<
   return renames
 }
 
-/** The spans of each path, ended ones first: before that end, the path did not belong to a later file. */
+/** The spans of each path. Ended ones come first: until that end, the path did not belong to a later file. */
 function findSpans<P>(renames: Map<string, Rename[]>, prompts: Map<string, P>, contains: AncestryTest) {
   const spans = new Map<string, Span<P>[]>()
   const waiting = [...prompts].map(([path, prompt]) => ({ path, prompt, until: null as Commit | null }))
@@ -64,17 +64,17 @@ function findSpans<P>(renames: Map<string, Rename[]>, prompts: Map<string, P>, c
   return spans
 }
 
-/** Whether a commit is another, or has it among its ancestors. */
+/** Whether a commit is the other one or its descendant. */
 type AncestryTest = (commit: Commit, other: Commit) => boolean
 
 /**
- * On the first-parent line of the tip a number per commit answers it. A commit elsewhere needs a walk over all commits,
- * whose result is kept.
+ * If the other commit is on the first-parent line of the tip, one number per commit answers it. Else it needs a walk over
+ * all commits, whose result is cached.
  */
 function createAncestryTest(commits: Commit[]): AncestryTest {
   const isOnMain = new Uint8Array(commits.length)
   for (let next = commits[0]; next; next = next.parents[0]) isOnMain[next.position] = 1
-  /** By position: the position of the newest commit of that line that a commit is or has among its ancestors. */
+  /** For each commit, the position of the newest commit of that line that it is or descends from. */
   const newestOnMain = new Int32Array(commits.length)
   for (const { position, parents } of commits.toReversed()) {
     const inherited = parents.map((parent) => newestOnMain[parent.position] as number)
@@ -100,7 +100,7 @@ function findDescendants(commits: Commit[], ancestor: Commit): Uint8Array {
   return isDescendant
 }
 
-/** Where files that left their path are now; null for one that was deleted. Paths that no commit removes are not in it. */
+/** Maps each path that a file has left to its path today; null for a deleted file. */
 export function trackMissing(branchCommits: BranchCommit[], changes: ChangedFiles): Map<string, string | null> {
   const now = new Map<string, string | null>()
   for (const { commit, merge } of branchCommits.toReversed()) {

@@ -78,7 +78,7 @@ export function titleOf(message: string, meaning = plain): string {
   return quotedTitle.exec(subject)?.[1] || (noTitle.test(body) ? '' : body) || subject
 }
 
-/** GitHub commits for its users, and then only the author is a person. GitHub Enterprise can change the address. */
+/** The committer when GitHub commits for a user: only the author is a person. GitHub Enterprise can change the address. */
 export const isGitHub = ({ name, email }: Person): boolean =>
   email === 'noreply@github.com' || name === 'GitHub Enterprise'
 
@@ -100,7 +100,7 @@ const namingByNumber: (HostKind | null)[] = ['github', 'gitea']
 
 export function interpretForHost(meaning: MessageMeaning, host: HostKind | null): MessageMeaning {
   if (!isPullRequest(meaning)) return meaning
-  // A merge commit of another host stays one: the repository may have moved from there.
+  // A merge commit of another host still counts, because the repository may have moved from there.
   const isOfAnyHost = meaning.kind === 'pull_request' && meaning.host !== null
   const isOfHost = meaning.host === null ? namingByNumber.includes(host) : meaning.host === host
   return isOfAnyHost || isOfHost ? meaning : plain
