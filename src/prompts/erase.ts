@@ -9,8 +9,8 @@ import { changePrompt } from './manage.ts'
 import { deletePrompt, lockPrompt, type Prompt } from './store.ts'
 
 /**
- * Erases a prompt with its signals, history and texts, in short steps: the prompt comes last, so that an interrupted erasure
- * can be repeated. What the signals used of the month stays used.
+ * Erases a prompt with its signals, history and texts, in short steps. The prompt comes last, so that an interrupted erasure
+ * can be repeated. The erased signals still count towards the month.
  */
 export async function erasePrompt(
   db: Db,

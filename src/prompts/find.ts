@@ -21,7 +21,7 @@ export type { OwnedPrompt, Prompt }
 export type PromptFinder = ReturnType<typeof createPromptFinder>
 
 const maxCachedPrompts = 100_000
-/** As many as one statement may count signals of: some tens of milliseconds of the embedded engine. */
+/** A statement counts the signals of this many prompts. More would occupy the embedded engine for too long. */
 const promptsPerRead = 100
 
 /** A statement reads this many names: the embedded engine has one connection, which nobody may hold for long. */
@@ -74,7 +74,7 @@ export function createPromptFinder(db: Db) {
 
 const keyOf = (organisationId: number, publicId: string): string => `${organisationId} ${publicId}`
 
-/** The row ids of those of the organisation's prompts that are named by their public ids. */
+/** Finds the organisation's prompts with these public ids. Returns their row ids. */
 export async function findOwnPrompts(sql: Sql, organisationId: number, texts: string[]): Promise<Map<string, number>> {
   const publicIds = texts.filter(isPromptId)
   const found = publicIds.length > 0 ? await findPromptsByIds(sql, publicIds) : []
@@ -82,7 +82,7 @@ export async function findOwnPrompts(sql: Sql, organisationId: number, texts: st
   return new Map(own.map(({ publicId, id }) => [publicId, id]))
 }
 
-/** Reads the prompts of an organisation after the one of this id, some at a time: it may have any number of them. */
+/** Reads the prompts of an organisation after this id in batches, because there may be any number of them. */
 export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<Prompt[]> {
   for (let lastId = afterId; ; ) {
     const prompts = await selectPromptIds(db.sql, organisationId, lastId, promptsPerRead)
@@ -99,7 +99,7 @@ export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt 
   return prompt
 }
 
-/** The prompts of an organisation that the filters leave, newest first. */
+/** Lists the prompts of an organisation that match the filters, newest first. */
 export const listPrompts = (
   db: Db,
   organisationId: number,
@@ -113,7 +113,7 @@ export const listPrompts = (
     (beforeId, limit) => selectPrompts(db.sql, organisationId, filters, beforeId, limit),
   )
 
-/** The row id and the name of every prompt that the filters leave, newest first; undefined if there are more than `most`. */
+/** The row id and name of every prompt that matches, newest first; undefined if there are more than `most`. */
 export async function findPromptNames(sql: Sql, organisationId: number, filters: PromptFilters, most: number) {
   const found: { id: number; name: string }[] = []
   for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.id as number) {
@@ -143,7 +143,7 @@ export async function listAllPrompts(
 
 export async function showPrompt(db: Db, { id, organisationId }: Prompt): Promise<PromptRow> {
   const [row] = await listPromptsOf(db.sql, organisationId, [id])
-  // Only a failover that lost the prompt leads here.
+  // The prompt is missing only after a failover that lost it.
   if (!row) throw notFound()
   return row
 }

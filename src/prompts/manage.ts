@@ -68,7 +68,7 @@ type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
   archived?: boolean | undefined
 }
 
-/** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
+/** Changes the given fields of a prompt. A call that changes nothing is not in the audit log. */
 export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
   const { organisationId } = prompt
   const name = given.name === undefined ? {} : { name: requireName(given.name) }
@@ -102,7 +102,7 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
 
 const noFile = { repository: null, path: null }
 
-/** What was seen of another file says nothing of this one. */
+/** For a new link: the last sighting was of another file. */
 const notSeen = { file_state: null, file_moved_to: null }
 
 const validateBranch = createValidator(LiveBranch, 'The live branch')

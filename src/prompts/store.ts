@@ -25,7 +25,7 @@ export const findPromptsByIds = (sql: Sql, publicIds: string[]) =>
     from prompts p
     where p.public_id = any (${`{${publicIds}}`}::text::text[])`
 
-/** Finds prompts of this organisation, or with null of any. */
+/** Finds up to two prompts of this organisation, or with null of any: two are ambiguous. */
 export async function findPromptsNamed(sql: Sql, name: string, org: string | null): Promise<string[]> {
   const rows = await sql<{ id: string }>`
     select p.public_id as id
@@ -81,7 +81,7 @@ export async function lockPrompt(sql: Sql, { id, organisationId, publicId }: Pro
   return rows.length > 0
 }
 
-/** Tells every replica, since each keeps the prompts that it has found. */
+/** Deletes a prompt and notifies every replica, because each caches prompts. */
 export async function deletePrompt(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<void> {
   await sql`
     with deleted as (delete from prompts where organisation_id = ${organisationId} and id = ${id} returning id)
@@ -122,7 +122,10 @@ export async function markChanges(
   await sql`select mark_changes(${organisationId}, ${id}, ${liveBranch}, '-infinity', 'infinity')`
 }
 
-/** Ignores a sighting older than the stored one. The caller has locked the prompts: a stronger lock could deadlock. */
+/**
+ * Ignores a sighting older than the stored one. The caller has locked the prompts. Setting a column of a key would need a
+ * stronger lock, and could deadlock with a delivery whose foreign keys lock the same prompts.
+ */
 export async function markFilesSeen(sql: Sql, organisationId: number, seen: FileSeen[]): Promise<void> {
   if (seen.length === 0) return
   const oldestFirst = seen.toSorted((a, b) => a.at.getTime() - b.at.getTime())
@@ -191,7 +194,7 @@ export const selectPrompts = (
     order by p.id desc
     limit ${limit}`
 
-/** The same, without what a list shows of each. */
+/** Like selectPrompts, but only ids and names. */
 export const selectPromptNames = (
   sql: Sql,
   organisationId: number,
