@@ -5,7 +5,7 @@ import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, parseReported, recordEntries } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { createValidator } from '../lib/validate.ts'
-import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks, updateRepository } from '../prompts/link.ts'
+import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
 import { parsePush, recordPush } from './push.ts'
 import {
@@ -27,7 +27,6 @@ import {
   lockRepository,
   type RepositoryRef,
   selectRepository,
-  selectRepositoryNamed,
   upsertRepository,
   type Webhook,
 } from './store.ts'
@@ -147,9 +146,6 @@ async function recordEvent(
 const capTime = ({ created_at }: NewHistoryEntry, now: Date) =>
   created_at !== undefined && new Date(created_at) > now ? { created_at: now.toISOString() } : {}
 
-/** No repository has this name. */
-const swapping = 'swapping'
-
 /** Finds the linked prompts. If the delivery is the latest and has a new name, moves the links and returns undefined. */
 async function followRepository(
   sql: Sql,
@@ -166,16 +162,7 @@ async function followRepository(
   const known = await selectRepository(sql, repo)
   if (known && (known.seenAt > seenAt || !mayMoveLinks)) return findLinkedPrompts(sql, repo.organisationId, known.name)
   const isRenamed = known !== undefined && known.name !== name
-  if (isRenamed) {
-    // Another repository with this name was renamed too, but has not delivered since. They swap names until it does.
-    const other = await selectRepositoryNamed(sql, repo, name)
-    if (other) await updateRepository(sql, repo.organisationId, name, swapping)
-    await moveLinks(sql, clock, repo.organisationId, known.name, name)
-    if (other) {
-      await moveLinks(sql, clock, repo.organisationId, swapping, known.name)
-      await upsertRepository(sql, { ...repo, repositoryId: other.id }, { name: known.name, seenAt: other.seenAt })
-    }
-  }
+  if (isRenamed) await moveLinks(sql, clock, repo.organisationId, known.name, name)
   const linked = await findLinkedPrompts(sql, repo.organisationId, name)
   // Repositories without linked prompts are not stored.
   if (linked.length > 0) await upsertRepository(sql, repo, { name, seenAt })

@@ -72,14 +72,6 @@ export async function selectRepository(sql: Sql, repo: RepositoryRef): Promise<R
   return row
 }
 
-/** The repository that has this name, other than `repo`. */
-export async function selectRepositoryNamed(sql: Sql, repo: RepositoryRef, name: string) {
-  const [row] = await sql<{ id: number; seenAt: Date }>`
-    select id, seen_at as "seenAt" from github_repositories
-    where organisation_id = ${repo.organisationId} and name = ${name} and id <> ${repo.repositoryId}`
-  return row
-}
-
 /** Upserts the repository's name and removes it from any other repository. */
 export async function upsertRepository(sql: Sql, repo: RepositoryRef, { name, seenAt }: RepositoryName): Promise<void> {
   await sql`

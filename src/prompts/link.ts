@@ -7,7 +7,7 @@ import { parseRepository } from '../lib/repository_links.ts'
 import { isPlain } from '../lib/texts.ts'
 import { type PromptFile, updateRepository } from './store.ts'
 
-export { type FileSeen, findLinkedPrompts, type LinkedPrompt, markFilesSeen, updateRepository } from './store.ts'
+export { type FileSeen, findLinkedPrompts, type LinkedPrompt, markFilesSeen } from './store.ts'
 
 /** In bytes. Links are indexed, and Postgres limits an index entry to 2,704 bytes. */
 const maxPathBytes = 1_000

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { listAllPrompts } from '../../src/prompts/find.ts'
-import { change, createHook, hookEachTest, paths, permutationsOf } from './hook.ts'
+import { change, createHook, hookEachTest, paths } from './hook.ts'
 import { idOf, merged, pullRequest, push, repositoryEvent, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
@@ -92,20 +92,3 @@ test('the links of another organisation stay', async () => {
   await deploys('Acme/Words', { at: later })
   expect(await other.send('push', push({ commits, at: later }))).toBe(1)
 })
-
-test.each([[1, 2], [2, 1], ...permutationsOf([0, 1, 2])].map((order) => [order]))(
-  'two repositories swap their names, and their links follow, whichever events arrive: %j',
-  async (order) => {
-    const { key } = await service.createKey(hook.tenant, ['prompts:write'])
-    await service.patch(`/prompts/${hook.prompts.other}`, key, { repository: 'acme/words', path: paths.greeting })
-    await deploys('Acme/Prompts')
-    await deploys('Acme/Words', { repositoryId: 2 })
-    const renames = [
-      { repository: 'Acme/Spare', at: '2026-11-14T12:01:00Z' },
-      { repository: 'Acme/Prompts', repositoryId: 2, at: '2026-11-14T12:02:00Z' },
-      { repository: 'Acme/Words', at: '2026-11-14T12:03:00Z' },
-    ]
-    for (const index of order) await deploys(renames[index]?.repository as string, { ...renames[index], commits: [{}] })
-    expect(await repositories()).toEqual(['acme/words', 'acme/words', 'acme/prompts'])
-  },
-)
