@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import { createCommitFinder, isSameCommit, wholeHashes } from '../history/identity.ts'
+import { commitKey, createCommitFinder, isSameCommit, wholeHashes } from '../history/identity.ts'
 import { showTitledEntry } from '../history/schema.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { latestInstant } from '../lib/times.ts'
@@ -17,13 +17,13 @@ const earliestInstant = new Date('0001-01-01T00:00:00Z')
 
 /** Compares two versions of a prompt that ran at the same time, by the commits that signals name. */
 export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery): Promise<SideBySide> {
-  const given = [query.base, query.head]
-  const begins = new Set(given.map((commit) => commit.slice(0, shortestHash)))
+  const given = { base: commitKey(query.base), head: commitKey(query.head) }
+  const begins = new Set(Object.values(given).map((commit) => commit.slice(0, shortestHash)))
   const known = await selectKnownCommits(sql, prompt, [...begins], maxKnownCommits)
   // A short hash in signals may begin both.
-  known.push(...given.map((name) => ({ name, is_entry: false })))
+  known.push(...Object.values(given).map((name) => ({ name, is_entry: false })))
   const resolve = (path: 'base' | 'head'): ResolvedCommit => {
-    const found = resolveCommit(query[path], known)
+    const found = resolveCommit(given[path], known)
     if (found) return found
     throw invalidQuery({ path, message: 'must be longer: several commits begin with it' })
   }

@@ -1,5 +1,4 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { commitKey } from '../history/identity.ts'
 import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
 import { defineParams, param, type QueryOf, timeParam } from '../lib/params.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
@@ -15,7 +14,7 @@ const commitParam = (which: string) =>
       maxLength: 100,
       description: `Commit of the ${which}: a hash, or a beginning of it that no other commit of the prompt has.`,
     }),
-    (text) => (/^(?![\da-f]{1,6}$)\P{Cc}{1,100}$/iu.test(text) ? commitKey(text) : undefined),
+    (text) => (/^(?![\da-f]{1,6}$)\P{Cc}{1,100}$/iu.test(text) ? text : undefined),
     'the hash of a commit, or at least its first 7 characters, or another name',
   )
 
