@@ -110,12 +110,9 @@ class PromptFeedback extends HTMLElement {
       const signals = createSignals({ url: service, key: this.getAttribute('key') ?? '' })
       const options = { metadata, ...(commit && { commit }) }
       const signal = await signals.record(this.getAttribute('prompt') ?? '', value, options)
-      this.#show(value, 'Thank you.')
-      this.#tell({ value, signal })
+      this.#end(value, value, 'Thank you.', { signal })
     } catch (error) {
-      this.#sent = undefined
-      this.#show(undefined, 'Not sent. Please try again.')
-      this.#tell({ value, error })
+      this.#end(value, undefined, 'Not sent. Please try again.', { error })
     }
   }
 
@@ -124,7 +121,13 @@ class PromptFeedback extends HTMLElement {
     this.#status.textContent = text
   }
 
-  #tell(detail: object) {
+  /** Shows `sent`, unless the other button was chosen meanwhile, and tells the page. */
+  #end(value: Value, sent: Value | undefined, text: string, outcome: object) {
+    if (this.#sent === value) {
+      this.#sent = sent
+      if (!this.#pending) this.#show(sent, text)
+    }
+    const detail = { value, ...outcome }
     this.dispatchEvent(new CustomEvent('feedback', { bubbles: true, composed: true, detail }))
   }
 }

@@ -116,6 +116,27 @@ test('the page hears what became of a click, and a refused one can be repeated',
   expect(await up(page).getAttribute('aria-pressed')).toBe('false')
 })
 
+test('a late answer to the first choice leaves the second one shown', async () => {
+  const page = await openPage()
+  const first = Promise.withResolvers<void>()
+  await page.route('**/signals', async (route) => {
+    if (route.request().postDataJSON().value === 'positive') await first.promise
+    await route.continue()
+  })
+  const heard = page.evaluate(
+    () =>
+      new Promise((resolve) =>
+        addEventListener('feedback', (event) => (event as CustomEvent).detail.value === 'positive' && resolve(null)),
+      ),
+  )
+  await up(page).click()
+  await down(page).click()
+  await status(page).getByText('Thank you.').waitFor()
+  first.resolve()
+  await heard
+  expect(await down(page).getAttribute('aria-pressed')).toBe('true')
+})
+
 test('a page of another origin records nothing', async () => {
   const page = await openPage('', 100, 'localhost')
   await up(page).click()
