@@ -43,7 +43,7 @@ const ONCE = ['test/once/**', 'test/lib/**', 'test/db/embedded*', 'test/backup/d
 const ONLY_ALL =
   'test/once/{absent_standby,busy_engine,conformance,failover,haproxy,move,pooler,tls,unreachable}.test.ts'
 /** How many files run at a time. More would make services miss their deadlines: the embedded engine is a busy thread. */
-const WORKERS = { postgres: 2, embedded: 2 }
+const WORKERS = { postgres: 3, embedded: 2 }
 const SLOWEST = 10
 /** Of the output that leads to a failure: where it is long, its end says why. */
 const FAILURE_LINES = 40
