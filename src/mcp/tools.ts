@@ -125,7 +125,9 @@ export function requestOf({ method, takes }: Tool, given: Arguments) {
   const { prompt_id, idempotency_key, metadata, ...rest } = present
   const params = { prompt_id: write(prompt_id) }
   if (method === 'POST') {
-    const headers = idempotency_key === undefined ? {} : { 'idempotency-key': write(idempotency_key) }
+    // A header cannot hold every character. The service rejects this one in a key, too.
+    const key = write(idempotency_key).replace(/[^ -~]/g, 'ÿ')
+    const headers = idempotency_key === undefined ? {} : { 'idempotency-key': key }
     return { params, query: '', headers, body: JSON.stringify({ ...rest, metadata }) }
   }
   const known = Object.entries(rest).filter(([name]) => name in takes)

@@ -88,6 +88,8 @@ test('an error of the interface is the result of the call', async () => {
   expect(wrong).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('since: must be') }] })
   const other = await service.createTenant()
   expect(await call('get_history', { prompt_id: other.prompt })).toMatchObject({ isError: true })
+  const odd = await call('record_signal', { prompt_id: tenant.prompt, value: 'positive', idempotency_key: 'ключ\n' })
+  expect(odd).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('printable ASCII') }] })
 })
 
 test('a long answer is cut to 20 kB, and the rest can be read', async () => {
