@@ -73,8 +73,6 @@ const heavyReads = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitin
 const commitShare = 0.1
 /** A server whose connection is alive reports a `statement_timeout` within this time. */
 const silenceMs = 1_000
-/** The server ends a transaction that is idle for this long, and so releases the locks of a client that was lost. */
-const idleInTransactionMs = '10000'
 
 export function openClient(target: Target, options: ClientOptions): Db {
   const { queryTimeoutMs, maxConnections, mustBeWritable = false, observer } = options
@@ -183,10 +181,6 @@ export function openClient(target: Target, options: ClientOptions): Db {
           const ended = begin(isolation, async (on) => {
             // Waiting for the connection may have taken all the time.
             requireTime()
-            // Sent together with the first statement of the work.
-            if (isBounded) {
-              on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`.execute()
-            }
             const result = await work(sqlOn(() => on))
             requireTime()
             return result

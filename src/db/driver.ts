@@ -20,8 +20,8 @@ export type SessionOptions = {
   queryTimeoutMs: number
   /** Whether only sessions that can write are used. A server that can only be read is the wrong one for a service. */
   mustBeWritable?: boolean
-  /** Whether the session starts without the planner settings, because a pooler rejects them. */
-  skipsPlannerSettings?: boolean
+  /** Whether the session starts without the settings that a pooler rejects. */
+  skipsSettings?: boolean
 }
 
 /**
@@ -44,6 +44,10 @@ type DriverOptions = postgres.Options<{
   max_pipeline?: number
   socket?: () => unknown
 }
+
+/** The server ends a transaction that is idle for this long, and so releases the locks of a client that was lost. */
+const timeoutsOf = ({ queryTimeoutMs }: SessionOptions) =>
+  queryTimeoutMs > 0 ? { idle_in_transaction_session_timeout: 10_000 } : {}
 
 /** Random, so that a pool does not reconnect all together; at most 1 s, to notice soon that a database is back. */
 const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) * (0.5 + Math.random() / 2)
@@ -82,7 +86,7 @@ export function openPool(
       // For parseTimestamp, whatever the server is set to.
       TimeZone: 'UTC',
       DateStyle: 'ISO',
-      ...(session.skipsPlannerSettings ? {} : plannerSettings),
+      ...(session.skipsSettings ? {} : { ...plannerSettings, ...timeoutsOf(session) }),
     },
     // The driver would query the types of arrays on every new connection. Only arrays of text are sent; to read one,
     // select it with to_json.

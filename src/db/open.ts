@@ -84,8 +84,8 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
     // The close is not awaited, because a server that does not answer queries does not answer that either.
     db.close().catch(() => {})
     if (error instanceof SchemaError) throw error
-    if (isRejectedByPooler(error) && !options.skipsPlannerSettings) {
-      return openServer(url, { ...options, skipsPlannerSettings: true }, firstQuery)
+    if (isRejectedByPooler(error) && !options.skipsSettings) {
+      return openServer(url, { ...options, skipsSettings: true }, firstQuery)
     }
     throw new Error(`The database at ${listHosts(urls)} cannot be used: ${reasonOf(error)}`)
   }

@@ -8,7 +8,7 @@ import type { Tls } from './tls.ts'
 
 /** A host that does not answer within this time is away. */
 const answerMs = 3_000
-const session = { queryTimeoutMs: answerMs, mustBeWritable: true, skipsPlannerSettings: true }
+const session = { queryTimeoutMs: answerMs, mustBeWritable: true, skipsSettings: true }
 
 /**
  * Connects to whichever of several hosts can be written to. The driver's own list of hosts loses statements while hosts
