@@ -79,7 +79,7 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
 }
 
 /** Reports and counts entries of unreachable commits; null if the key may not read them. Records nothing. */
-export async function reportUnreachable(options: SyncOptions, branch: string, plan: Plan): Promise<number | null> {
+async function reportUnreachable(options: SyncOptions, branch: string, plan: Plan): Promise<number | null> {
   const { target, onChange, onProgress } = options
   const { prompts, commits, lastLandedAt } = plan
   const isUnreachable = ({ action, branch_name, commit_sha }: HistoryEntry) => {

@@ -10,7 +10,7 @@ import { countByMetadata, type MetadataCounts, type Position, selectMetadataValu
 
 export { type SpanCount, selectDayCounts, selectMonthCounts, selectSpanCounts } from './store.ts'
 
-export type StatsQuery = ReturnType<typeof parseStatsQuery>
+type StatsQuery = ReturnType<typeof parseStatsQuery>
 
 const maxPoints = 1_000
 
