@@ -154,47 +154,49 @@ export function createRouteWrapper(services: Services) {
       handle: (context: RequestContext, params: Params, caller: Caller) => Promise<Response>,
       name?: string,
     ): Route<Params> {
+      const requireAccess = (context: RequestContext, { scopes, browser }: Caller) => {
+        // No longer, if this throws: the pages of an origin that was removed must not read the error.
+        context.cors = undefined
+        if (browser) context.cors = corsHeaders(context.request.headers.get('origin'), browser.origins)
+        if (scope !== null && !scopes.includes(scope)) throw forbidden(scope)
+      }
+      const verifyCurrent = async (context: RequestContext, params: Params) => {
+        const current = await verifyKey(context.request.headers.get('authorization'))
+        requireAccess(context, current)
+        requireAllowedPrompt(current, params)
+        return current
+      }
+      // In a failover to a server that lacks the last changes, the rows that were read may be of another organisation now.
+      const readAgain = async (context: RequestContext, params: Params, response: Response): Promise<Response> => {
+        const lostBefore = lostConnections()
+        response.body?.cancel().catch(() => {})
+        const caller = await verifyCurrent(context, params)
+        context.caller = caller
+        const again = await handle(context, params, caller)
+        return lostConnections() === lostBefore ? again : readAgain(context, params, again)
+      }
       const route = publicRoute((context, params: Params) => {
         // The address is checked before the key, so that a flood costs no look-ups.
         const { request, outer = context } = context
         const addressUsage = perAddress?.take(findAddress(outer.request, outer.receiver))
         const rejected = rejectExceeded(context, addressUsage, 'address_rate')
         if (rejected) return rejected
-        const { headers } = request
-        const verify = () => verifyKey(headers.get('authorization'))
-        const requireAccess = ({ scopes, browser }: Caller) => {
-          context.cors = undefined
-          if (browser) context.cors = corsHeaders(headers.get('origin'), browser.origins)
-          if (scope !== null && !scopes.includes(scope)) throw forbidden(scope)
-        }
-        const verifyCurrent = async () => {
-          const current = await verify()
-          requireAccess(current)
-          requireAllowedPrompt(current, params)
-          return current
-        }
-        let lostBefore = lostConnections()
-        // In a failover to a server that lacks the last changes, the rows that were read may be of another organisation now.
-        const readAgainIfLost = async (response: Response): Promise<Response> => {
-          if (lostConnections() === lostBefore) return response
-          lostBefore = lostConnections()
-          response.body?.cancel().catch(() => {})
-          const current = await verifyCurrent()
-          context.caller = current
-          return readAgainIfLost(await handle(context, params, current))
-        }
+        const lostBefore = lostConnections()
         const enter = (caller: Caller) => {
           context.caller = caller
-          context.verifyAgain = async () => requireNotNarrowed(caller, await verifyCurrent())
-          requireAccess(caller)
+          context.verifyAgain = async () => requireNotNarrowed(caller, await verifyCurrent(context, params))
+          requireAccess(context, caller)
           const rejected = rejectExceeded(context, perKey?.take(caller.id), 'key_rate')
           if (rejected) return rejected
           requireAllowedPrompt(caller, params)
           const answer = handle(context, params, caller)
-          return request.method === 'GET' ? answer.then(readAgainIfLost) : answer
+          if (request.method !== 'GET') return answer
+          return answer.then((response) =>
+            lostConnections() === lostBefore ? response : readAgain(context, params, response),
+          )
         }
         // No promise for a cached key: `T | Promise<T>` here and in KeyVerifier is measurable in throughput.
-        const caller = verify()
+        const caller = verifyKey(request.headers.get('authorization'))
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name)
       // The tests read the scopes of all routes from here.
