@@ -262,7 +262,7 @@ begin
     case when are_positive[n] then 'positive' else 'negative' end,
     nullif(metadata_list -> (n - 1), 'null'), to_timestamp(created_ats[n] / 1000::double precision)
   from generate_series(1, cardinality(ids)) n
-  -- Recorded now. To read outcomes[n], Postgres would go through all texts before it.
+  -- Only signals recorded now. Reading outcomes[n] would scan all strings before it.
   where ids[n] is not null and earlier_ids[n] is null;
 
   -- A ctid stays the same while the organisation is locked.

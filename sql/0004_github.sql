@@ -80,7 +80,8 @@ create index on github_pull_requests (organisation_id, repository_id, merge_comm
 create index on github_pull_requests (organisation_id, repository_id, head_branch);
 create index on github_pull_requests (closed_at) where closed_at is not null;
 
--- The pushes to the branch of a pull request, until it ended, since the branch was last merged into the same base.
+-- The pushes to a pull request's branch, after the branch was last merged into the same base and until the pull request
+-- ended.
 create function github_prompts_on_branch(pr github_pull_requests)
 returns setof github_affected_prompts
 language sql

@@ -58,12 +58,6 @@ export function parseMessage(message: string): MessageMeaning {
   return plain
 }
 
-/** GitHub's payloads have no parents. A merge title that is not typical of one host may also be the title of a squash. */
-export function isMergeCommit(message: string): boolean {
-  const meaning = parseMessage(message)
-  return meaning.kind === 'branch' || (meaning.kind === 'pull_request' && meaning.host !== null)
-}
-
 /** Lines that hosts write where others have the title of the pull request. */
 const noTitle = /^(?:See merge request |\* commit ')/
 const quotedTitle = /^Merge pull request '(.*)' \(#[0-9]+\) from /

@@ -10,7 +10,7 @@ import {
   sanitizeSha,
   sanitizeTitle,
 } from '../git/entries.ts'
-import { isMergeCommit, titleOf } from '../git/messages.ts'
+import { parseMessage, titleOf } from '../git/messages.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
@@ -76,9 +76,15 @@ function findGap(payload: PushPayload): Gap | undefined {
   return isListed ? undefined : 'files_not_listed'
 }
 
+/** GitHub's payloads have no parents. A merge title that is not typical of one host may also be the title of a squash. */
+function looksLikeMerge(message: string): boolean {
+  const meaning = parseMessage(message)
+  return meaning.kind === 'branch' || (meaning.kind === 'pull_request' && meaning.host !== null)
+}
+
 /** Drops the files of a merge commit: they came from the other side, whose commits list them too. */
 function parseCommit(given: PushPayload['commits'][number]): Commit {
-  const { added, modified, removed } = isMergeCommit(given.message ?? '') ? {} : given
+  const { added, modified, removed } = looksLikeMerge(given.message ?? '') ? {} : given
   return {
     sha: sanitizeSha(given.id),
     title: sanitizeTitle(titleOf(given.message ?? '')),

@@ -83,7 +83,7 @@ export async function receiveDelivery(
   clock: Clock,
   organisationId: number,
   { event: name, id, signature, payload }: Delivery,
-  deadline?: number,
+  deadline: number,
 ): Promise<DeliveryResult> {
   const event = parseEvent(name, payload)
   if (!event) return name === 'ping' ? pingResult : resultOf('ignored')

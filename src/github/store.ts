@@ -184,7 +184,7 @@ export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, { branch, 
       and (state = 'open' or head_sha = ${commitSha})
     order by number`
 
-/** The pull requests whose merge into the branch left one of the commits of a push. */
+/** The merged pull requests whose merge commit is in the push. */
 export const selectMerges = (sql: Sql, repo: RepositoryRef, { head: { branch, commitSha }, shas }: Push) =>
   sql<MergedPullRequest>`
     select

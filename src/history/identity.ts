@@ -13,10 +13,10 @@ const longHash = /^([0-9]{40}|[0-9]{64}|(?=[0-9]*[a-f])([0-9a-f]{8,40}|[0-9a-f]{
 export const commitKey = (commit: string): string => commit.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
 /** Whether a key may be a shortened hash. */
-export const canBeginHash = (name: string): boolean => hash.test(name) && name.length !== 40 && name.length !== 64
+export const isShortHash = (name: string): boolean => hash.test(name) && name.length !== 40 && name.length !== 64
 
 const isShortOf = (short: string, long: string): boolean =>
-  long.length > short.length && longHash.test(long) && long.startsWith(short) && canBeginHash(short)
+  long.length > short.length && longHash.test(long) && long.startsWith(short) && isShortHash(short)
 
 /** Every hash that a key may be shortened to. */
 const beginsOf = (key: string): string[] =>

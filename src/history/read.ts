@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { notFound, unavailable } from '../errors.ts'
+import { notFound } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { linkPages, offsetOf, writeNumberedPage } from '../lib/numbered_page.ts'
@@ -43,7 +43,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     return new Map(states.map((state) => [stateId(state), state]))
   }, stateId)
 
-  const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
+  const limitFiltered = createSemaphore(filteredLimits)
 
   async function buildPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
     const page = {

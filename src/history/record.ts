@@ -49,7 +49,7 @@ const maxAheadMs = 5 * 60_000
 const retryMs = 20
 /** An older change is not news: it comes from a sync or an import. */
 const newsMs = 24 * 3_600_000
-/** Changes of the same minutes may be reported out of order. An overtaken one went live too, so it is announced. */
+/** Changes a few minutes apart may be reported out of order. The earlier one also went live, so it is announced. */
 const overtakenMs = 10 * 60_000
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')
@@ -156,8 +156,8 @@ export const parseReported = (
 
 /**
  * Records the entries of one organisation in the caller's transaction, and says what became of each. Also locks
- * `otherPrompts`, which the transaction changes later: all prompts must be locked at the same time and in order. They must
- * have `publicIds`. Prompts without a live branch get `liveBranch`.
+ * `otherPrompts`, which the transaction changes later: all prompts must be locked at the same time and in order. With
+ * `publicIds`, every prompt must have one of them. Prompts without a live branch get `liveBranch`.
  */
 export async function recordEntries(
   sql: Sql,

@@ -11,8 +11,8 @@ const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ pro
 // `offset 0` makes Postgres search by commit, even if the table was small when it was last analysed.
 
 /**
- * Selects the entries of these commits, by any spelling. A short hash may fit several commits. If one is stored, all
- * entries with the same first seven characters are selected; else not, because there may be many.
+ * Selects the entries of these commits, by any spelling. If a short hash with the same first seven characters is stored,
+ * selects all entries with that start: it may fit several. Otherwise not, because there may be many.
  */
 export const selectCommitEntries = (
   sql: Sql,
@@ -129,8 +129,8 @@ export const selectRemoved = (sql: Sql, organisationId: number, entries: EntryId
     ) r`
 
 /**
- * Selects the entries since `since` that are the newest change of their prompt, unless it is archived. Entries since
- * `overtakenSince` are compared only with each other: a later change may have been reported before them.
+ * Selects the entries since `since` that are the newest change of their prompt, unless it is archived. For an entry since
+ * `overtakenSince`, only the given entries count as newer: a later change may have been reported first.
  */
 export async function selectLiveChanges(
   sql: Sql,

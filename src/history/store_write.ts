@@ -6,7 +6,7 @@ import type { Reconciliation } from './reconcile.ts'
 /** The new entries of a prompt. `isWatched` if its organisation has an endpoint for events. */
 export type Inserted = { ids: number[]; isWatched: boolean }
 
-/** The driver can send only arrays of strings. */
+/** A Postgres array, as text. */
 const idArray = (ids: number[]): string => `{${ids}}`
 
 /**

@@ -50,7 +50,7 @@ type Services = {
   clock: Clock
   metrics: { requests: RequestObserver; rates: RateLimitObserver }
   drain: Drain
-  /** Tells failures of the database that are foreseen from all others, for which it returns undefined. */
+  /** Returns why the database is unavailable; undefined for an unexpected error. */
   whyUnavailable(error: unknown): UnavailableReason | undefined
   verifyKey: KeyVerifier
   /** Counts the connections to the database that were lost. */
@@ -155,7 +155,7 @@ export function createRouteWrapper(services: Services) {
       name?: string,
     ): Route<Params> {
       const requireAccess = (context: RequestContext, { scopes, browser }: Caller) => {
-        // No longer, if this throws: the pages of an origin that was removed must not read the error.
+        // Before the check, which may throw: the pages of an origin that was removed must not read the error.
         context.cors = undefined
         if (browser) context.cors = corsHeaders(context.request.headers.get('origin'), browser.origins)
         if (scope !== null && !scopes.includes(scope)) throw forbidden(scope)

@@ -147,7 +147,7 @@ export type Caller = {
   } | null
 }
 
-/** Throws or rejects with `unauthorized`. A promise for a cached key would cost throughput, so there is none. */
+/** Throws or rejects with `unauthorized`. Returns a cached key without a promise, which would cost throughput. */
 export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>
 
 /** A handler goes on with the key as it was when the request began, so the key must still have every right of then. */

@@ -1,5 +1,5 @@
 import { createCommitFinder } from '../history/identity.ts'
-import { latestInstant } from '../lib/times.ts'
+import { lastStorableInstant } from '../lib/times.ts'
 import { type Counts, totalOf } from './rate.ts'
 
 /** A change, from when it went live until the next change did. */
@@ -7,15 +7,14 @@ export type ChangeWindow = {
   id: number
   /** The change before it. Null for the first change, and for one that was read only as the change before another. */
   before_id: number | null
-  commit_sha: string
   created_at: Date
   /** Null while it is live. */
   live_until: Date | null
   /** The commit in lower case. */
   commit_key: string
   /**
-   * A commit that was rolled back to has several changes. Signals that name it belong to the one in whose range they are.
-   * The first range has no start (null), the last one no end.
+   * A rollback makes a commit live again, so the commit has several changes. A signal that names it belongs to the change
+   * whose range contains it. The first range has no start (null), the last one no end.
    */
   named_from: Date | null
   named_until: Date | null
@@ -38,7 +37,7 @@ export type ChangeCounts = Counts & { by_commit: number; days: Map<string, Count
  * between one of them and the next.
  */
 export function boundsOf(changes: ChangeWindow[]): Date[] {
-  const ends = changes.flatMap((one) => [one.live_until ?? new Date(latestInstant), one.named_until ?? []].flat())
+  const ends = changes.flatMap((one) => [one.live_until ?? new Date(lastStorableInstant), one.named_until ?? []].flat())
   const times = [...changes.map((one) => one.created_at), ...ends].map((time) => time.getTime())
   return [...new Set(times)].toSorted((a, b) => a - b).map((time) => new Date(time))
 }
@@ -79,7 +78,7 @@ export function attribute(changes: ChangeWindow[], bounds: Date[], commits: stri
   const isNamedIn = (number: number, { named_from, named_until }: ChangeWindow) => {
     // No change begins within a window, so its start decides.
     const start = number === 0 ? Number.NEGATIVE_INFINITY : Number(bounds[number - 1])
-    return start >= Number(named_from ?? Number.NEGATIVE_INFINITY) && start < Number(named_until ?? latestInstant)
+    return start >= Number(named_from ?? Number.NEGATIVE_INFINITY) && start < Number(named_until ?? lastStorableInstant)
   }
 
   const add = (id: number | undefined, { day, positive, negative }: SignalCount, sign: 1 | -1) => {
@@ -100,6 +99,7 @@ export function attribute(changes: ChangeWindow[], bounds: Date[], commits: stri
       add(inWindow, count, 1)
       continue
     }
+    // Null if the name fits no change, or several.
     const commit = findCommit(count.named_commit)
     if (commit === null) continue
     add(inWindow, count, -1)

@@ -46,9 +46,9 @@ export function rateOf(counts: Counts): Estimate | null {
   return { value, low: rounded((centre - spread) / weight), high: rounded((centre + spread) / weight) }
 }
 
-/** Each of the two sequences is wrong in at most one history in 40, so their intersection in at most one in 20. */
+/** Each of the two sequences is wrong in at most one comparison in 40, so their intersection in at most one in 20. */
 const jointThreshold = Math.log(40)
-/** Each of the two sides is wrong in at most one history in 80. */
+/** Each of the two sides is wrong in at most one comparison in 80. */
 const separateThreshold = Math.log(80)
 
 type End = -1 | 1
@@ -115,7 +115,7 @@ function findEnd(within: number, limit: number, isBeyond: (value: number) => boo
  *
  * where s and f are the positive and negative signals of each side. It is the likelihood of the signals averaged over all
  * rates, divided by their likelihood under the best pair of rates with that difference. For the true rates it is a
- * martingale of mean 1, so by Ville's inequality it ever reaches k in at most one history in k.
+ * martingale of mean 1, so by Ville's inequality it ever reaches k in at most one comparison in k.
  */
 export function logEvidence(base: Counts, head: Counts, difference: number): number {
   const rate = likeliestRate(base, head, difference)

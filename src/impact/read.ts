@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { canBeginHash } from '../history/identity.ts'
+import { isShortHash } from '../history/identity.ts'
 import { showTitledEntry } from '../history/schema.ts'
 import { offsetOf } from '../lib/numbered_page.ts'
 import { invalidQuery } from '../lib/params.ts'
@@ -94,7 +94,7 @@ async function countSignals(sql: Sql, organisationId: number, changes: Change[],
   })
   const counted = prompts.map(({ id, own, bounds, all }) => {
     const shown = own.map(({ commit_key }) => commit_key)
-    return { id, ...splitBounds(bounds), commits: all, short: all.filter(canBeginHash), shown }
+    return { id, ...splitBounds(bounds), commits: all, short: all.filter(isShortHash), shown }
   })
   const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, counted), ({ promptId }) => promptId)
   return new Map(prompts.flatMap(({ id, own, bounds, all }) => [...attribute(own, bounds, all, signals.get(id) ?? [])]))

@@ -2,7 +2,7 @@ import type { Sql } from '../db/client.ts'
 import { commitKey, createCommitFinder, isSameCommit, wholeHashes } from '../history/identity.ts'
 import { showTitledEntry } from '../history/schema.ts'
 import { invalidQuery } from '../lib/params.ts'
-import { latestInstant } from '../lib/times.ts'
+import { lastStorableInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { splitBounds } from './attribute.ts'
 import { addCounts, totalOf } from './rate.ts'
@@ -29,7 +29,7 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
   }
   const [base, head] = [resolve('base'), resolve('head')]
   if (base.commit === head.commit) throw invalidQuery({ path: 'head', message: 'must be another commit than base' })
-  const bounds = splitBounds([query.since ?? earliestInstant, query.until ?? new Date(latestInstant)])
+  const bounds = splitBounds([query.since ?? earliestInstant, query.until ?? new Date(lastStorableInstant)])
   const commits = [...base.names, ...head.names]
   const [counts, ...changes] = await Promise.all([
     selectSignalCounts(sql, prompt.organisationId, [{ id: prompt.id, ...bounds, commits, short: [], shown: [] }]),

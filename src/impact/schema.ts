@@ -41,6 +41,7 @@ export const impactParams = defineParams(
     if (base !== null && !given.has('head')) reject('head', 'must be given with base')
     if (base !== null && base === head) reject('head', 'must be another change than base')
     if (base === null || head === null) return { ...query, pair: null }
+    // The names of the filters that were given.
     for (const name of Object.keys(writeEntryFilters(query))) reject(name, 'must not be given with base and head')
     return { ...query, page: pageParam.fallback, limit: limitParam.fallback, pair: { base, head } }
   },

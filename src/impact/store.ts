@@ -4,7 +4,7 @@ import type { OwnedPrompt } from '../prompts/find.ts'
 import type { ChangeWindow, SignalCount, SplitBounds } from './attribute.ts'
 import type { ImpactQuery } from './schema.ts'
 
-/** A history entry that went live, and its window. */
+/** A row of the view history_changes: an entry that went live, with its window. */
 export type Change = EntryRow & ChangeWindow & { prompt_id: number }
 
 type PageToSelect = Pick<ImpactQuery, 'action' | 'branch' | 'since' | 'until' | 'limit'> & { offset: number }
@@ -116,7 +116,7 @@ type CountedPrompt = SplitBounds & {
   id: number
   /** Signals may name them in full or by a prefix. */
   commits: string[]
-  /** Those of which a signal may have a longer hash. */
+  /** The short hashes. A signal may name the same commit by a longer one. */
   short: string[]
   /** Those whose signals count at any time, not only within the bounds. */
   shown: string[]

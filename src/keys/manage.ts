@@ -6,7 +6,7 @@ import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { defaultScopes } from '../lib/scopes.ts'
 import { requireName } from '../lib/texts.ts'
-import { earlierOf, latestInstant } from '../lib/times.ts'
+import { earlierOf, lastStorableInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import {
   isLater,
@@ -158,7 +158,7 @@ export async function rotateKeyInTransaction(
     throw reject('has ended: create a new one instead.', 'must be a key that still works')
   }
   const livesUntil = expires_at && now.getTime() + expires_at.getTime() - created_at.getTime()
-  const latest = actor.expiresAt?.getTime() ?? latestInstant
+  const latest = actor.expiresAt?.getTime() ?? lastStorableInstant
   const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latest))
   const values = { name, scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
   // A browser key shares its count and its limit with its replacement: a rotation makes no room.

@@ -46,6 +46,7 @@ export function createKeyVerifier(db: Db, clock: Clock) {
     unknownKeys: new BoundedCache<string, Lookup>(1_000),
   })
   let caches = createCaches()
+  // Neither revoked nor of a suspended organisation. requireUnexpired checks the expiry.
   const find = (hashes: string[]) => findLiveKeys(db.sql, hashes)
   const findLiveKey = createDataLoader(find)
   const findUnknownKey = createDataLoader(find, String, maxUnknownBatch)
@@ -88,7 +89,7 @@ export function createKeyVerifier(db: Db, clock: Clock) {
     return found
   }
 
-  function requireLive(key: Caller | undefined): Caller {
+  function requireUnexpired(key: Caller | undefined): Caller {
     if (!key || (key.expiresAt && key.expiresAt <= clock.now())) throw unauthorized()
     return key
   }
@@ -97,7 +98,7 @@ export function createKeyVerifier(db: Db, clock: Clock) {
     const [, text] = bearer.exec(authorization ?? '') ?? []
     if (text === undefined) throw unauthorized()
     const found = findCaller(text)
-    return found instanceof Promise ? found.then(requireLive) : requireLive(found)
+    return found instanceof Promise ? found.then(requireUnexpired) : requireUnexpired(found)
   }
 
   return {

@@ -1,11 +1,11 @@
 const shape = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
 /** The last instant that can be stored: ISO 8601 writes the years from 10000 on differently. */
-export const latestInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+export const lastStorableInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /** The instant if it can be stored: Postgres has no year 0. */
 export const storableOrUndefined = (instant: Date): Date | undefined =>
-  instant.getUTCFullYear() >= 1 && instant.getTime() <= latestInstant ? instant : undefined
+  instant.getUTCFullYear() >= 1 && instant.getTime() <= lastStorableInstant ? instant : undefined
 
 export const earlierOf = (a: Date, b: Date): Date => (a < b ? a : b)
 

@@ -76,7 +76,10 @@ export function createAdmission(db: Db, redis?: Redis, observe?: GateObserver) {
   }
 
   return {
-    /** Counts a signal at the gate, unless the month is known to be far from full. Returns the usage of a full month. */
+    /**
+     * Counts a signal at the gate, unless the month is known to be far from full. Returns undefined to admit the signal, else
+     * the usage of the full month.
+     */
     admit(organisationId: number, month: Month): Usage | undefined | Promise<Usage | undefined> {
       const known = findKnown(organisationId, month)
       if (known && isFarFromFull(known)) return undefined

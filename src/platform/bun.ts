@@ -100,7 +100,7 @@ export function listen(app: App, onCrash: () => Response, address: Address): Lis
     hostname: host,
     port,
     ...(certificate ? { tls: certificate } : {}),
-    // Unasked for, a second process on the same port must fail, not silently take half of the requests.
+    // Without it, a second process on the same port must fail, not silently take half of the requests.
     reusePort,
     development: false,
     idleTimeout: 30,

@@ -3,7 +3,7 @@ import { monthOf } from '../lib/months.ts'
 import { parseInstant } from '../lib/times.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { createValidator } from '../lib/validate.ts'
-import { closeList, closeObject, comma, endOfToken, openList, openObject, parseMetadata, quote } from './metadata.ts'
+import { closeList, closeObject, comma, cutMetadata, endOfToken, openList, openObject, quote } from './metadata.ts'
 import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema.ts'
 
@@ -41,7 +41,7 @@ function parseItem(given: unknown, text: string, now: Date): BatchItem {
   try {
     const { value, metadata, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
     const createdAt = time === undefined ? now : parseCreatedAt(time, now)
-    const signal = { value, metadata: metadata === undefined ? null : parseMetadata(text), createdAt, idempotencyKey }
+    const signal = { value, metadata: metadata === undefined ? null : cutMetadata(text), createdAt, idempotencyKey }
     if (isOpen(createdAt, now)) return signal
     return idempotencyKey === null ? { error: wrongTime() } : { ...signal, closed: wrongTime() }
   } catch (error) {

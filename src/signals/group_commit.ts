@@ -1,7 +1,8 @@
 // A lane is a queue with one write in flight, or a few where commits are slow. What arrives meanwhile is the next batch. A
 // group whose rows are locked by another transaction has its own lane until its queue is empty, so that it delays no other.
-// Lingering waits up to a millisecond for the few callers who were just answered, because many send again immediately.
-// Otherwise some of them would be written while the others wait.
+// After a small batch, a lane lingers for up to a millisecond: many callers send again immediately, and then share the next
+// batch.
+import { unavailable } from '../errors.ts'
 import { nextTurn } from '../lib/turns.ts'
 
 /** Why nothing was written: one of the items is bad, or the rows of a group are locked. */
@@ -14,8 +15,6 @@ type Options<Item, Outcome> = {
   classifyError(error: unknown): Fault | undefined
   /** Items of one group may delay each other, but never those of another group. */
   groupOf(item: Item): unknown
-  /** The error for a full queue (overload) and for a deadline (timeout). */
-  rejectWith(reason: 'overload' | 'timeout'): Error
   maxBatch: number
   weightOf(item: Item): number
   /** The maximum weight of a batch, which only a batch of one item may exceed. */
@@ -134,7 +133,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   function rejectLate(batch: Batch): Batch {
     const now = performance.now()
     if (batch.every(({ deadline }) => now < deadline)) return batch
-    for (const one of batch) if (now >= one.deadline) fail(one, options.rejectWith('timeout'))
+    for (const one of batch) if (now >= one.deadline) fail(one, unavailable('timeout'))
     return batch.filter(({ deadline }) => now < deadline)
   }
 
@@ -196,7 +195,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       const group = options.groupOf(item)
       return new Promise((resolve, reject) => {
         // The first group may fill half of the queue, the next one a quarter, and so on: there is always room for another.
-        if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(options.rejectWith('overload'))
+        if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(unavailable('overload'))
         countQueued(group, 1)
         const [addedAt, deadline] = [performance.now(), options.deadlineOf(item)]
         enqueue(own.get(group) ?? common, { item, addedAt, deadline, resolve, reject })

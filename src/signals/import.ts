@@ -7,7 +7,7 @@ import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { maxExportedBytes, parseMetadata } from './metadata.ts'
+import { cutMetadata, maxExportedBytes } from './metadata.ts'
 import { ImportedSignal } from './schema.ts'
 import { writeSignals } from './store.ts'
 import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_bulk.ts'
@@ -146,7 +146,7 @@ function parseSignal(line: string, now: Date): PastSignal & { prompt?: string } 
     const message = 'must be an ISO 8601 time with its zone, and not in the future'
     throw invalid('The signal is not valid.', [{ path: '/created_at', message }])
   }
-  const raw = metadata ? parseMetadata(line, maxExportedBytes) : null
+  const raw = metadata ? cutMetadata(line, maxExportedBytes) : null
   return { value, metadata: raw, createdAt, ...(prompt ? { prompt } : {}) }
 }
 

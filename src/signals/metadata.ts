@@ -18,7 +18,7 @@ export const maxDigits = 160 * 1024
 const shortWord = 3
 
 /** Cuts the metadata out of a signal's JSON. Throws `validation_error` for values that Postgres cannot store. */
-export function parseMetadata(signal: string, maxBytes?: number): string {
+export function cutMetadata(signal: string, maxBytes?: number): string {
   const { raw, problems } = scanMetadata(signal, maxBytes)
   if (problems.length > 0) throw invalid('The metadata cannot be stored as sent.', problems)
   return raw

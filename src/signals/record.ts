@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -19,8 +18,8 @@ export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'
 type BrowserKey = { id: number; monthlyLimit: number | null }
 
 /**
- * The answer to the caller. `used` and `limit` are those to report, also of a recorded signal: the browser key's if it has
- * a limit, unless it is the organisation's month that refuses the signal.
+ * The answer to the caller. `used` and `limit` are the ones to report: the browser key's if it has a limit, else the
+ * organisation's. If the organisation's month refuses the signal, they are the organisation's.
  */
 type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
@@ -35,7 +34,7 @@ type PendingSignal = SignalToWrite & { deadline: number }
 
 /** The part of a caller's time that is reserved for the write itself. */
 const writeMs = 500
-/** A write that takes longer than the first plus the second per signal waits for the disk, a standby or a lock. */
+/** A write slower than the first plus the second per signal is waiting for the disk, a standby or a lock. */
 const [slowWriteMs, slowSignalMs] = [8, 0.03]
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
@@ -49,7 +48,7 @@ export function createSignalRecorder(
 ) {
   /** Keeps a flood of requests with a full key off Postgres. */
   const keyRefusals = createRefusals(10_000)
-  /** Whether the last two writes were slow: of two that are confirmed together, the second looks fast. */
+  /** Whether each of the last two writes was slow. If both are confirmed together, the second looks fast. */
   let wereSlow = [false, false]
   const commitsEarly = () => !db.isEmbedded && wereSlow.includes(true)
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
@@ -69,7 +68,6 @@ export function createSignalRecorder(
     },
     classifyError,
     groupOf: ({ prompt }) => prompt.organisationId,
-    rejectWith: unavailable,
     maxBatch: 500,
     weightOf: ({ metadata }) => metadata?.length ?? 0,
     maxBatchWeight: maxBatchLength,
@@ -80,7 +78,7 @@ export function createSignalRecorder(
     maxWrites: () => (commitsEarly() ? 2 : 1),
     onWrite: (signals, waitedMs) => observe?.batchStarted(signals, waitedMs),
   })
-  // A batch must not hold an Idempotency-Key twice, so requests with the same key wait for each other.
+  // Without a number of permits, only requests with the same key wait for each other: a batch must not hold a key twice.
   const oneAtATime = createSemaphore({ maxWaitingPerTenant: 100 })
 
   const findUsedKey = createDataLoader((keys: UsedKey[]) => findUsedKeys(db.sql, keys), idOfKey)
@@ -153,7 +151,8 @@ export function applyResults(
   observe: SignalObserver | undefined,
   rollup: SignalRollup | undefined,
 ): void {
-  // The last result of a month has its final count. Only the latest month matters to the admission.
+  // The last result of a month has its final count. Only the latest month matters to the admission. Signals of a batch may
+  // be of a past month: closedMonth.
   const usages = new Map<number, UsageMonth & Usage>()
   results.forEach(({ outcome, used, limit, month }, index) => {
     const { prompt } = signals[index] as SignalToWrite
@@ -170,7 +169,7 @@ export function applyResults(
 
 /**
  * An Idempotency-Key sent with a browser key is known only to that key and its rotations, so that visitors of a page can
- * neither take nor find the keys of a server. A tab is no character of a key that clients send.
+ * neither take nor find the keys of a server. Clients cannot send a tab in a key.
  */
 const keyOfPage = ({ id }: BrowserKey, idempotencyKey: string): string => `${id}\t${idempotencyKey}`
 

@@ -63,7 +63,7 @@ export async function writeSignals(
   { keysSentAt, commitsEarly = false }: WriteOptions = {},
 ): Promise<WriteResult[]> {
   const months = numberMonths(signals, ({ prompt }) => prompt.organisationId)
-  // The finder returns the same object for the same prompt, so that most batches have few.
+  // The finder returns the same object for the same prompt, so a batch usually has few.
   const prompts = [...new Set(signals.map(({ prompt }) => prompt))]
   const promptNumbers = new Map(prompts.map((prompt, index) => [prompt, index + 1]))
   const hasBrowserKeys = signals.some(({ browserKeyId }) => browserKeyId !== null)

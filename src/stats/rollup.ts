@@ -3,7 +3,7 @@ import { isReadOnly } from '../db/errors.ts'
 import { unavailable } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import { rollUpSignals, selectPending, selectTail, type Tail } from './store.ts'
+import { rollUpSignals, selectPromptsBehind, selectTail, type Tail } from './store.ts'
 
 /** The number of new signals of a prompt. Infinity: roll up until no signal is left. */
 type NewSignals = { prompt: OwnedPrompt; number: number }
@@ -16,7 +16,7 @@ const minStepRows = 1_000
 const maxStepMs = 100
 /** Steps per round. Under full load, the other signals wait for a later round or a reader. */
 const stepsPerRound = 10
-/** A prompt with this many new signals is rolled up even then: its next reader would time out. */
+/** A prompt this far behind is rolled up even after `stepsPerRound`: its next reader would time out. */
 const maxBehind = 100_000
 /** A reader adds up to this many signals that are not rolled up yet. */
 const maxTail = 2_000
@@ -88,8 +88,8 @@ export function createSignalRollup(
 
   async function shortenTails(organisationId: number, ids: number[], maxLength: number, startedAt: number) {
     try {
-      const pending = await selectPending(db.sql, organisationId, ids, maxLength)
-      for (const id of pending) await shortenTail({ id, organisationId }, startedAt + patienceMs)
+      const behind = await selectPromptsBehind(db.sql, organisationId, ids, maxLength)
+      for (const id of behind) await shortenTail({ id, organisationId }, startedAt + patienceMs)
     } catch (error) {
       if (!isReadOnly(error)) throw error
     }

@@ -122,7 +122,7 @@ export async function selectTail(sql: Sql, { id, organisationId }: OwnedPrompt):
 }
 
 /** The prompts of an organisation with more than `threshold` signals that are not rolled up yet. */
-export async function selectPending(
+export async function selectPromptsBehind(
   sql: Sql,
   organisationId: number,
   promptIds: number[],

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import type { UnavailableError } from '../../src/errors.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 import { createGroupCommit } from '../../src/signals/group_commit.ts'
 
@@ -22,7 +23,6 @@ function setUp(options: Options = {}) {
     },
     classifyError: ({ message }: Error) => (message === 'lock_timeout' || message === 'bad_row' ? message : undefined),
     groupOf: (item) => item.charAt(0),
-    rejectWith: () => new Error('rejected'),
     maxBatch: 100,
     weightOf: (item) => item.length,
     maxBatchWeight: 10_000,
@@ -227,9 +227,9 @@ test('a group whose rows are locked delays the others by one write, and goes on 
 
 test('an item that waited too long is rejected and never written', async () => {
   const { group, writes, finish } = setUp({ deadlineOf: () => performance.now() })
-  const late = group.add('a1').catch((error: Error) => error.message)
+  const late = group.add('a1').catch(({ reason }: UnavailableError) => reason)
   await finish()
-  expect(await late).toBe('rejected')
+  expect(await late).toBe('timeout')
   expect(writes).toEqual([])
 })
 
@@ -262,12 +262,13 @@ test('a group with many items does not make another wait for more than the write
 test('a group takes no more of the queue than it leaves free, also while its rows are locked', async () => {
   const { group, held, finish } = setUp({ maxQueued: 8 })
   held.add('a')
-  const add = (...items: string[]) => items.map((item) => group.add(item).catch((error: Error) => error.message))
+  const add = (...items: string[]) =>
+    items.map((item) => group.add(item).catch(({ reason }: UnavailableError) => reason))
   const first = add('a1', 'a2', 'a3', 'a4', 'a5')
-  expect(await first[4]).toBe('rejected')
+  expect(await first[4]).toBe('overload')
   await finish(2)
   const second = add('b1', 'b2', 'b3', 'a6', 'c1', 'c2')
-  expect(await Promise.all([second[2], second[3], second[5]])).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(await Promise.all([second[2], second[3], second[5]])).toEqual(['overload', 'overload', 'overload'])
   await finish()
   expect(await Promise.all([second[0], second[1], second[4]])).toEqual(['wrote b1', 'wrote b2', 'wrote c1'])
   held.clear()

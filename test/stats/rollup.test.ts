@@ -10,7 +10,7 @@ import {
   rollUpSignals,
   selectDayCounts,
   selectMonthCounts,
-  selectPending,
+  selectPromptsBehind,
   selectSpanCounts,
 } from '../../src/stats/store.ts'
 import { engine } from '../harness.ts'
@@ -260,7 +260,7 @@ async function createTail(number: number) {
 }
 
 const isTailLongerThan = async ({ id, organisationId }: OwnedPrompt, rows: number): Promise<boolean> =>
-  (await selectPending(service.services.db.sql, organisationId, [id], rows)).length > 0
+  (await selectPromptsBehind(service.services.db.sql, organisationId, [id], rows)).length > 0
 
 test.each([
   ['stats', 3_500, (prompt: string) => `/prompts/${prompt}/stats`],

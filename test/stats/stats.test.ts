@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { rollUpSignals, selectPending } from '../../src/stats/store.ts'
+import { rollUpSignals, selectPromptsBehind } from '../../src/stats/store.ts'
 import { startReplica } from '../signals/fixtures.ts'
 import { useNewTenant, useService } from '../use.ts'
 
@@ -141,7 +141,7 @@ test.each([
     })
     expect(data.map(({ start: _, ...point }: { start: string }) => point)).toEqual(expected)
   }
-  expect(await selectPending(sql, prompt.organisationId, [prompt.id], 0)).toEqual([])
+  expect(await selectPromptsBehind(sql, prompt.organisationId, [prompt.id], 0)).toEqual([])
 })
 
 test('a signal that was answered 201 is in the next response of every replica', async () => {
