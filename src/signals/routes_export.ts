@@ -54,7 +54,7 @@ export function exportRoutes({ db, drain, log, findPrompt }: Services, { authent
       return await replyStream(context, textsOf(steps, context), {
         type: types[query.format],
         fileName: `${name}.${query.format}`,
-        isStopping: () => drain.isDraining,
+        isStopping: () => drain.isDrained,
         onEnd,
       })
     } catch (error) {

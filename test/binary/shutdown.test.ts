@@ -54,6 +54,9 @@ test('is not ready from the signal on, and serves on until load balancers had ti
   expect((await run(['healthcheck'], { settings: { PORT: port } })).status).toBe(1)
   expect((await fetch(`${server.url}/livez`)).status).toBe(200)
   expect((await sendSignal(server.url, database.tenant)).status).toBe(201)
+  const headers = { authorization: `Bearer ${database.tenant.key}` }
+  const exported = await fetch(`${server.url}/api/v1/signals/export`, { headers })
+  expect(await exported.text()).toMatch(/^\{.*"value":"positive".*\}\n$/)
   // A second signal ends it now, unless it comes so soon that it is the first one, passed on.
   const again = setInterval(() => process.kill(server.pid, 'SIGINT'), 100)
   expect(await stopped).toBe(1)
