@@ -286,7 +286,7 @@ def _error_of(error: urllib.error.HTTPError) -> PromptSignalsError:
         fields = json.loads(error.read())["error"]
         details = [f'{detail["path"]} {detail["message"]}' for detail in fields.get("details") or []]
         message, code = " ".join([fields["message"], "; ".join(details)]).rstrip(), fields["code"]
-    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
         fields, message, code = {}, f"The service answered with status {error.code}.", "unknown"
     retry_after = error.headers.get("Retry-After") or ""
     return PromptSignalsError(message, error.code, code, fields, float(retry_after) if retry_after.isdigit() else 0)

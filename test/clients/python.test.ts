@@ -135,3 +135,25 @@ test('sessions are assigned as by the package for TypeScript', async () => {
   const assigned = await python(`show([assign(f"séance {n}", "a" * 40, "b" * 40, 0.3) for n in range(200)])`)
   expect(assigned).toEqual(names.map((name) => assign(name, experiment)))
 })
+
+test('an error of a proxy, in any form, keeps its status and is not repeated', async () => {
+  const answers = [null, [], { error: null }, { error: 'Forbidden' }, { error: { code: 'x', details: null } }]
+  let requests = 0
+  const proxy = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: () => Response.json(answers[requests++], { status: 403 }),
+  })
+  const refused = `
+errors = []
+for _ in range(5):
+  try:
+    client.usage()
+  except PromptSignalsError as error:
+    errors.append([error.status, str(error)])
+show(errors)`
+  const expected = answers.map(() => [403, 'The service answered with status 403.'])
+  expect(await python(refused, proxy.url.origin)).toEqual(expected)
+  expect(requests).toBe(5)
+  await proxy.stop(true)
+})

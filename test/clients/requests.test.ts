@@ -100,6 +100,22 @@ test('a failure that stays is an error after the last attempt', async () => {
   expect(keys).toHaveLength(2)
 })
 
+test('an error of a proxy, in any form, keeps its status and is not repeated', async () => {
+  for (const answer of [null, [], { error: null }, { error: 'Forbidden' }, { error: { code: 'x', details: null } }]) {
+    let requests = 0
+    const refuse = async () => {
+      requests += 1
+      return Response.json(answer, { status: 403 })
+    }
+    const client = createClient({ url: service.url, key: tenant.key, fetch: refuse })
+    expect(await client.usage().catch((error) => error)).toMatchObject({
+      status: 403,
+      message: 'The service answered with status 403.',
+    })
+    expect(requests).toBe(1)
+  }
+})
+
 test('the signal of the caller ends a request, also between two attempts', async () => {
   const stop = new AbortController()
   const { client } = clientWith(['lost request'])

@@ -141,7 +141,7 @@ export function createSend({ url, key, fetch: given, timeoutMs = 10_000, retries
   }
 }
 
-/** The error of an answer, or of one signal in a batch. A proxy may answer in any form. */
+/** The error of an answer, or of one signal in a batch. */
 export const errorOf = (status: number, error: Partial<ServiceError> = {}, headers?: Headers): PromptSignalsError =>
   new PromptSignalsError(describe(error) ?? `The service answered with status ${status}.`, {
     status,
@@ -156,8 +156,11 @@ export const errorOf = (status: number, error: Partial<ServiceError> = {}, heade
 const describe = ({ message, details = [] }: Partial<ServiceError>): string | undefined =>
   message && [message, details.map((one) => `${one.path} ${one.message}`).join('; ')].join(' ').trimEnd()
 
-const readError = async (response: Response): Promise<ServiceError | undefined> =>
-  ((await response.json().catch(() => null)) as { error?: ServiceError } | null)?.error
+/** Undefined unless the service itself has answered: a proxy may answer in any form. */
+async function readError(response: Response): Promise<ServiceError | undefined> {
+  const answer = (await response.json().catch(() => null)) as { error?: ServiceError } | null
+  return answer?.error?.request_id === undefined ? undefined : answer.error
+}
 
 export const dataOf = async <Data>(response: Response): Promise<Data> =>
   ((await response.json()) as { data: Data }).data
