@@ -69,9 +69,10 @@ const branchPrefix = 'refs/heads/'
 
 /**
  * The remote's branch comes first: a commit that was not pushed is not on the branch. `rev-parse` would also take
- * `main~1` and `main@{0}`.
+ * `main~1` and `main@{0}`. HEAD of the remote is another name of its default branch.
  */
 async function findTip(git: Git, branch: string): Promise<string | undefined> {
+  if (branch === 'HEAD') return undefined
   for (const prefix of [ofOriginPrefix, branchPrefix]) {
     const tip = await git.ask(['show-ref', '--verify', '--hash', `${prefix}${branch}`])
     if (tip && fullSha.test(tip)) return tip

@@ -75,6 +75,7 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
   ['a branch that is not there', 'There is no branch other', () => ({ ...clone, more: ['--branch', 'other'] })],
   ['a commit before a branch', 'There is no branch main~1', () => ({ ...clone, more: ['--branch', 'main~1'] })],
   ['an entry of the reflog', 'There is no branch main@{0}', () => ({ ...clone, more: ['--branch', 'main@{0}'] })],
+  ['HEAD for a branch', 'There is no branch HEAD', () => ({ folder: cloneOf(), more: ['--branch', 'HEAD'] })],
   [
     'an option for a branch',
     'There is no branch --output=/tmp/x',
