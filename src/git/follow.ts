@@ -100,16 +100,16 @@ function findDescendants(commits: Commit[], ancestor: Commit): Uint8Array {
   return isDescendant
 }
 
-/** Maps each path that a file has left to its path today; null for a deleted file. */
-export function trackMissing(branchCommits: BranchCommit[], changes: ChangedFiles): Map<string, string | null> {
-  const now = new Map<string, string | null>()
+/** Maps each path that a file has left to the last path of that file. A removed file left its path, too. */
+export function trackMissing(branchCommits: BranchCommit[], changes: ChangedFiles): Map<string, string> {
+  const last = new Map<string, string>()
   for (const { commit, merge } of branchCommits.toReversed()) {
     // The merge of a pull request shows what all its commits change together.
     if (merge && merge !== commit) continue
     for (const { path, from, isRemoved } of changes.get(commit) ?? []) {
-      if (isRemoved && !now.has(path)) now.set(path, null)
-      if (from !== null && !now.has(from)) now.set(from, now.has(path) ? (now.get(path) as string | null) : path)
+      if (isRemoved && !last.has(path)) last.set(path, path)
+      if (from !== null && !last.has(from)) last.set(from, last.get(path) ?? path)
     }
   }
-  return now
+  return last
 }

@@ -115,19 +115,21 @@ export async function planSync(
   }
 }
 
-function findFiles({ tree }: Repository, linked: LinkedFile[], pathsNow: Map<string, string | null>): SyncedPrompt[] {
+function findFiles({ tree }: Repository, linked: LinkedFile[], lastPaths: Map<string, string>): SyncedPrompt[] {
   const taken = new Set(linked.map(({ path }) => path))
   return linked.map(({ id, path }): SyncedPrompt => {
     const known = { id, name: '', path, movedFrom: null, missing: null }
     if (tree.has(encode(path))) return known
-    const now = pathsNow.get(encode(path))
-    if (now === undefined) return { ...known, missing: explainUnknown(tree, path) }
-    if (now === null || !tree.has(now)) return { ...known, missing: 'was removed' }
-    const to = pathText(now)
-    if (to === undefined) return { ...known, missing: `was renamed to ${decode(now)}, which is not UTF-8` }
-    if (taken.has(to)) return { ...known, missing: `was renamed to ${to}, which another prompt is linked to` }
+    const last = lastPaths.get(encode(path))
+    if (last === undefined) return { ...known, missing: explainUnknown(tree, path) }
+    const to = pathText(last)
+    const isRemoved = !tree.has(last)
+    if (to === undefined || taken.has(to)) {
+      const problem = to === undefined ? 'is not UTF-8' : 'another prompt is linked to'
+      return { ...known, missing: isRemoved ? 'was removed' : `was renamed to ${decode(last)}, which ${problem}` }
+    }
     taken.add(to)
-    return { ...known, path: to, movedFrom: path }
+    return isRemoved ? { ...known, path: to, missing: 'was removed' } : { ...known, path: to, movedFrom: path }
   })
 }
 

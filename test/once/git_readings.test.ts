@@ -216,6 +216,21 @@ describe('names', () => {
     ])
   })
 
+  test('a file that was renamed and removed keeps its history, and its link follows once it is there again', async () => {
+    const clone = begin()
+    clone.git('mv', 'a.md', 'b.md')
+    clone.commit('Rename')
+    clone.git('rm', '--quiet', 'b.md')
+    clone.commit('Remove')
+    const expected = ['Begin', 'Rename', 'Remove'].map((message, hour) => `deployed "${message}" Ada 01-01T1${hour}`)
+    const found = { id: 'pmt_0', name: '', path: 'b.md', movedFrom: null, missing: 'was removed' }
+    expect((await plan(clone)).prompts).toEqual([found])
+    expect(await story(clone)).toEqual(expected)
+    change(clone, 'Add again', 'b.md')
+    expect((await plan(clone)).prompts).toEqual([{ ...found, movedFrom: 'a.md', missing: null }])
+    expect(await story(clone)).toEqual([...expected, 'deployed "Add again" Ada 01-01T13'])
+  })
+
   test('says why a file is missing', async () => {
     const clone = begin()
     for (const path of ['gone.md', 'old.md', 'taken.md']) clone.write(path, `${path} ${'words '.repeat(20)}\n`)
