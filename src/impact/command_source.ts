@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
 import { dataOf, type Rest } from '../lib/rest.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt, showPrompt } from '../prompts/find.ts'
@@ -45,12 +46,13 @@ export function openHttpSource({ call }: Rest): ImpactSource {
   }
 }
 
-/** Reads from the database, for an operator. Only `listPrompts` needs the organisation. */
+/** Reads from the database, for an operator. Only `listPrompts` needs the organisation; without it, prompts are of any. */
 export function openDatabaseSource(db: Db, clock: Clock, org: string | null): ImpactSource {
   const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
   return {
     async readImpact(id, query) {
       const prompt = await requirePrompt(db.sql, id)
+      if (prompt.org !== (org ?? prompt.org)) throw new ServiceError('not_found', `There is no prompt ${id} in ${org}.`)
       const read = (sql: Sql) => readImpactPage(sql, prompt, impactParams.parse(query))
       return { prompt: await showPrompt(db, prompt), ...(await readUpToDate(db, rollup, prompt, read)) }
     },

@@ -93,6 +93,12 @@ test.each([
   }
 })
 
+test('report of a prompt in another organisation fails', async () => {
+  const { id } = await operator.one('orgs', 'create', '--name', 'Other', '--plan', 'free')
+  const line = await operator.errorLine('report', '--org', id, '--prompt', prompt)
+  expect(line).toBe(`There is no prompt ${prompt} in ${id}.`)
+})
+
 test('report shows the changes and their verdicts as text, Markdown and JSON, over the database and over REST', async () => {
   const where = ['report', '--since', '2026-10-05', '--org', tenant.org]
   const sentence = 'Higher since PR #7: 40.0 → 90.0 % positive (+50.0 points, between +24.7 and +71.1).'
