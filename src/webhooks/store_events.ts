@@ -110,35 +110,28 @@ export async function holdLease(sql: Sql, holder: string, seconds: number): Prom
   return rows.length > 0
 }
 
-/** A prompt with signals that were not looked at. `signalsSince` counts those since its endpoint, up to some thousands. */
+/**
+ * A prompt with signals that were not looked at. If some of them are older than its first endpoint, `createdAfterSignal` is
+ * the last signal before that endpoint; else it is null.
+ */
 export type PromptToLookAt = {
   id: number
   publicId: string
   name: string
   newestSignal: number
-  signalsSince: number | null
+  createdAfterSignal: number | null
 }
 
-/** More signals than this since the endpoint was created make any verdict news. */
-const maxCounted = 10_000
-
-/**
- * Those of these prompts that are not archived, that an endpoint wants the verdicts of, and that have new signals.
- * `signalsSince` counts the signals since the first such endpoint was created if the prompt is looked at for the first time
- * since then; else it is null.
- */
+/** Those of these prompts that are not archived, that an enabled endpoint wants the verdicts of, and that have new signals. */
 export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptIds: number[]) =>
   sql<PromptToLookAt>`
     select
       p.id, p.public_id as "publicId", p.name, newest.id as "newestSignal",
-      case when coalesce(look.signal_id, 0) < wanted.created_after_signal then (
-        select count(*)
-        from (
-          select from signals s
-          where s.organisation_id = p.organisation_id and s.prompt_id = p.id and s.id > wanted.created_after_signal
-          limit ${maxCounted}
-        ) since
-      ) end as "signalsSince"
+      case when exists (
+        select from signals s
+        where s.organisation_id = p.organisation_id and s.prompt_id = p.id
+          and s.id > coalesce(look.signal_id, 0) and s.id <= wanted.created_after_signal
+      ) then wanted.created_after_signal end as "createdAfterSignal"
     from unnest(${promptIds.map(String)}::text[]::bigint[]) given (id)
     join prompts p on p.id = given.id and p.organisation_id = ${organisationId} and not p.archived
     cross join lateral (
@@ -158,6 +151,22 @@ export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptId
     ) wanted
     where newest.id > coalesce(look.signal_id, 0) and wanted.created_after_signal is not null
     order by p.id`
+
+/** Whether the prompt has at least `number` signals after this one. */
+export async function hasSignalsAfter(
+  sql: Sql,
+  organisationId: number,
+  { id }: PromptToLookAt,
+  signalId: number,
+  number: number,
+): Promise<boolean> {
+  const rows = await sql`
+    select from signals s
+    where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and s.id > ${signalId}
+    order by s.prompt_id, s.id
+    offset ${number - 1} limit 1`
+  return rows.length > 0
+}
 
 type Decided = { entryId: number; verdict: string }
 

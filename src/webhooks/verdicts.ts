@@ -9,6 +9,7 @@ import { readPrompts } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { emitEvent } from './events.ts'
 import {
+  hasSignalsAfter,
   holdLease,
   insertDecided,
   type PromptToLookAt,
@@ -117,7 +118,7 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
     for (const { prompt, impact } of found) {
       const { change, verdict } = impact
       const isFirst = await insertDecided(sql, organisationId, { entryId: change.id, verdict }, now)
-      if (!isFirst || !isNews(prompt, impact)) continue
+      if (!isFirst || !(await isNews(sql, organisationId, prompt, impact))) continue
       await emitEvent(sql, {
         organisationId,
         type: 'impact.decided',
@@ -165,7 +166,11 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
  * A verdict at the first look at a prompt may be old: the organisation had no endpoint then. It is news if at least a tenth
  * of the change's signals came since the endpoint was created.
  */
-const isNews = (
-  { signalsSince }: { signalsSince: number | null },
-  { signals }: Pick<DecidedImpact, 'signals'>,
-): boolean => signalsSince === null || signalsSince * 10 >= signals.total
+const isNews = async (
+  sql: Sql,
+  organisationId: number,
+  prompt: PromptToLookAt,
+  { signals }: DecidedImpact,
+): Promise<boolean> =>
+  prompt.createdAfterSignal === null ||
+  hasSignalsAfter(sql, organisationId, prompt, prompt.createdAfterSignal, Math.ceil(signals.total / 10))

@@ -1,6 +1,10 @@
 import { expect, test } from 'bun:test'
+import type { Db } from '../../src/db/client.ts'
 import { scopes } from '../../src/lib/scopes.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { changePrompt } from '../../src/prompts/manage.ts'
 import type { Answer } from '../client.ts'
+import { rejectionOf } from '../program.ts'
 import { useAdmin, useService, useTenant } from '../use.ts'
 
 const service = useService()
@@ -94,6 +98,17 @@ test('of ten that link different prompts to one file at once, one does', async (
   const link = { repository: 'acme/race', path: 'race.md' }
   const answers = await Promise.all(made.map(({ body }) => change(body.data.id, link)))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(422)])
+})
+
+test('a link to a file that another prompt leaves meanwhile says that the file was taken', async () => {
+  const { db, clock } = service.services
+  const link = { repository: 'acme/left', path: 'left.md' }
+  const { id } = (await create({ name: 'leaves', ...link })).body.data
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  const transaction: Db['transaction'] = (...given) =>
+    db.transaction(...given).finally(() => change(id, { repository: null, path: null }))
+  const message = await rejectionOf(changePrompt({ ...db, transaction }, clock, prompt, { file: link }))
+  expect(message).toBe('left.md in acme/left is already linked to another prompt.')
 })
 
 test('a path of as many bytes as an index can hold is linked, and one byte more is rejected', async () => {
