@@ -6,7 +6,7 @@ import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
 import { createVerdictWatch } from '../../src/webhooks/verdicts.ts'
-import { addSignals, deployed, merged, type Sent } from '../impact/history.ts'
+import { addSignals, deployed, merged, rollUp, type Sent } from '../impact/history.ts'
 import { createTestClock, type TestService } from '../service.ts'
 import { insertTenant } from '../tenant.ts'
 import { useOpenDatabase } from '../use.ts'
@@ -166,6 +166,43 @@ test('an endpoint is not told of verdicts that were known before it was created'
   await send(fresh, after, 0, 10)
   await look()
   expect(await readTold(org)).toEqual(['fresh better', 'flipped worse'])
+})
+
+test('an endpoint is told of a verdict that a few signals decide after the first look', async () => {
+  const org = await createOrg()
+  const [first, second, other] = [await addPrompt(org, 'first'), await addPrompt(org, 'second'), await addPrompt(org)]
+  for (const prompt of [first, second, other]) {
+    await send(prompt, before, 400, 600)
+    await send(prompt, after, 470, 530)
+  }
+  await insertEndpoints(db, org)
+  await look()
+  await send(first, after, 100, 0)
+  await look()
+  expect(await readTold(org)).toEqual(['first better'])
+  // The same for one that takes the place of another.
+  await send(other, after, 1, 0)
+  await db.sql`
+    delete from webhook_endpoints where organisation_id = (select id from organisations where public_id = ${org})`
+  await insertEndpoints(db, org)
+  await send(second, after, 100, 0)
+  await look()
+  expect(await readTold(org)).toEqual(['first better', 'second better'])
+})
+
+test('a verdict is news if a tenth of its signals came since the endpoint was created, however many they are', async () => {
+  const org = await createOrg()
+  const prompt = await addPrompt(org)
+  await send(prompt, before, 1, 0)
+  await insertEndpoints(db, org)
+  await send(prompt, before, 4_000, 6_000)
+  await send(prompt, after, 9_000, 1_000)
+  await rollUp({ services: { db } } as TestService, prompt)
+  // The change has 150,000 signals, 20,000 of which are counted as new.
+  await db.sql`update signal_counts set positive = positive * 15, negative = negative * 15`
+  await db.sql`update signal_commit_counts set positive = positive * 15, negative = negative * 15`
+  await look()
+  expect(await readTold(org)).toEqual(['greeting better'])
 })
 
 test('organisations take turns, and a prompt that cannot be read stops no other', async () => {
