@@ -94,9 +94,9 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
       return after
     }, permitRequestOf(actor))
   } catch (error) {
-    const linked =
-      file && classifyError(error) === 'bad_row' ? await findPromptInFile(db.sql, organisationId, file) : undefined
-    throw file && linked ? fileIsTaken(file, linked) : error
+    if (!file || classifyError(error) !== 'bad_row') throw error
+    // The other prompt may have been linked elsewhere meanwhile.
+    throw fileIsTaken(file, (await findPromptInFile(db.sql, organisationId, file)) ?? 'another prompt')
   }
 }
 
