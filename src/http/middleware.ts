@@ -184,7 +184,12 @@ export function createRouteWrapper(services: Services) {
         const lostBefore = lostConnections()
         const enter = (caller: Caller) => {
           context.caller = caller
-          context.verifyAgain = async () => requireNotNarrowed(caller, await verifyCurrent(context, params))
+          context.verifyAgain = async () => {
+            const current = await verifyCurrent(context, params)
+            requireNotNarrowed(caller, current)
+            // A handler grants no longer life than this, which may have become shorter.
+            caller.expiresAt = current.expiresAt
+          }
           requireAccess(context, caller)
           const rejected = rejectExceeded(context, perKey?.take(caller.id), 'key_rate')
           if (rejected) return rejected

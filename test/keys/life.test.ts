@@ -50,6 +50,7 @@ test.each([
   ['revoked', presets.admin, {}, 'keys', (id: string) => revoke(id), 401],
   ['without the scope', presets.admin, {}, 'keys', (id: string) => change(id, { scopes: ['signals:write'] }), 403],
   ['without another scope', presets.admin, {}, 'keys', (id: string) => change(id, { scopes: ['keys:write'] }), 403],
+  ['to a shorter life', presets.admin, {}, 'keys', (id: string) => change(id, { expires_at: later(hourMs) }), 422],
   ['to pages', presets.browser, {}, 'signals', (id: string) => change(id, page), 403],
   [
     'to other pages',
