@@ -32,6 +32,9 @@ const mergeSubjects: [RegExp, HostKind | null][] = [
 /** GitLab says it in the body. The project may be missing or named by its full path. */
 const gitlabReference = new RegExp(`^See merge request (?:[\\w./~-]+)?!${number}$`, 'm')
 
+/** Bitbucket Data Center since version 7, also for a squash. */
+const dataCenterMerge = new RegExp(`^Pull request #${number}: .*\\r?\\n\\r?\\nMerge in \\S+ from \\S+ to `)
+
 const squashTitles: [RegExp, HostKind | null][] = [
   [new RegExp(` \\(#${number}\\)$`), null],
   [new RegExp(` \\(!${number}\\)$`), 'gitlab'],
@@ -42,9 +45,12 @@ const branchSubject =
   /^Merge (?:remote-tracking )?(?:branch(?:es)?|tag|commit) '([^']*)'(?:.*?\bof (\S+))?|^Merge [0-9a-f]{7,64} into [0-9a-f]{7,64}$/
 
 export function parseMessage(message: string): MessageMeaning {
-  const [subject = ''] = message.split('\n', 1)
+  // Hosts take messages from web forms, which end lines with CRLF.
+  const [subject = ''] = message.split(/\r?\n/, 1)
   const inBody = gitlabReference.exec(message)
   if (inBody) return { kind: 'pull_request', number: Number(inBody[1]), host: 'gitlab' }
+  const ofDataCenter = dataCenterMerge.exec(message)
+  if (ofDataCenter) return { kind: 'pull_request', number: Number(ofDataCenter[1]), host: 'bitbucket' }
   for (const [pattern, host] of mergeSubjects) {
     const found = pattern.exec(subject)
     if (found) return { kind: 'pull_request', number: Number(found[1]), host }
@@ -60,16 +66,17 @@ export function parseMessage(message: string): MessageMeaning {
 
 /** Lines that hosts write where others have the title of the pull request. */
 const noTitle = /^(?:See merge request |\* commit ')/
-const quotedTitle = /^Merge pull request '(.*)' \(#[0-9]+\) from /
+const titleInSubject = /^Merge pull request '(.*)' \(#[0-9]+\) from |^Pull request #[0-9]+: (.*)/
 
 /** The title of the pull request that a commit merged, else the subject of the commit. */
 export function titleOf(message: string, meaning = plain): string {
-  const [subject = '', body = ''] = message.split('\n').filter((line) => line.trim() !== '')
+  const [subject = '', body = ''] = message.split(/\r?\n/).filter((line) => line.trim() !== '')
   if (!isPullRequest(meaning)) return subject
   if (meaning.kind === 'squash' || meaning.host === null) {
     return squashTitles.reduce((title, [suffix]) => title.replace(suffix, ''), subject)
   }
-  return quotedTitle.exec(subject)?.[1] || (noTitle.test(body) ? '' : body) || subject
+  const [, quoted, last] = titleInSubject.exec(subject) ?? []
+  return quoted || last || (noTitle.test(body) ? '' : body) || subject
 }
 
 /** The committer when GitHub commits for a user: only the author is a person. GitHub Enterprise can change the address. */

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Commit } from '../../src/git/commits.ts'
 import { followFiles } from '../../src/git/follow.ts'
+import { parseMessage, titleOf } from '../../src/git/messages.ts'
 import { planSync } from '../../src/git/plan.ts'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
@@ -378,6 +379,8 @@ const giteaMerge = "Merge pull request 'Tidy up' (#12) from topic into main"
 
 const githubMerge = 'Merge pull request #12 from a/topic\n\nTidy up\n\nAt last.'
 const bitbucketMerge = 'Merged in topic (pull request #12)\n\nTidy up'
+const dataCenterMerge =
+  "Pull request #12: Tidy up\n\nMerge in A/p from topic to main\n\n* commit 'c0ffee1':\n  On topic"
 
 test.each<[string, string, string | null, string?]>([
   ['https://github.com/a/p.git', githubMerge, 'https://github.com/a/p/pull/12'],
@@ -389,6 +392,8 @@ test.each<[string, string, string | null, string?]>([
   ['https://codeberg.org/a/p', 'Tidy up (#12)', 'https://codeberg.org/a/p/pulls/12'],
   ['https://bitbucket.org/a/p', bitbucketMerge, 'https://bitbucket.org/a/p/pull-requests/12'],
   ['https://bitbucket.org/a/p.git', 'Fix the issue (#12)', null],
+  ['https://git.test/scm/a/p.git', dataCenterMerge, 'https://git.test/projects/a/repos/p/pull-requests/12'],
+  ['https://git.test/a/p.git', 'Pull request #12: Tidy up', null],
   ['https://git.test/a/p.git', 'Fix the issue (#12)', null],
   ['https://git.test/a/p.git', 'Tidy up (#12)', 'https://git.test/a/p/pull/12', 'GitHub Enterprise <github@test>'],
   ['https://github.com/a/p', 'Merge tidied files (#12)', 'https://github.com/a/p/pull/12'],
@@ -399,7 +404,7 @@ test.each<[string, string, string | null, string?]>([
   'at %s the commit %j has the address %p, and the title of its pull request',
   async (origin, message, expected, ...[committer]) => {
     const clone = begin(origin)
-    if (/^Merged? (?!.*\(!)/.test(message)) {
+    if (/^Merged? (?!.*\(!)|\nMerge in /.test(message)) {
       changeOn(clone, 'topic', 'On topic')
       clone.merge('topic', message)
     } else change(clone, message, 'a.md', committer ? { author: 'Ada <ada@example.com>', committer } : {})
@@ -408,5 +413,15 @@ test.each<[string, string, string | null, string?]>([
     expect(entries.slice(1).map(({ entry }) => [entry.action, entry.pr_url ?? null, entry.title])).toEqual([
       [expected === null ? 'deployed' : 'pr_merged', expected, title],
     ])
+  },
+)
+
+test.each([gitlabMerge, `${giteaMerge}\n`, githubMerge, bitbucketMerge, dataCenterMerge, 'Tidy up (#12)\n\nAt last.'])(
+  'the message %j means the same with CRLF',
+  (message) => {
+    const meaning = parseMessage(message)
+    expect(meaning).toMatchObject({ number: 12 })
+    const other = message.replaceAll('\n', '\r\n')
+    expect([parseMessage(other), titleOf(other, meaning)]).toEqual([meaning, 'Tidy up'])
   },
 )
