@@ -46,7 +46,7 @@ export function NewKey({ onClose }: { onClose(): void }) {
       make={make}
       onClose={onClose}
     >
-      <Input label="Name" name="name" maxLength={500} required />
+      <Input label="Name" name="name" maxLength={200} required />
       <Select
         label="For"
         hint={purpose === 'scopes' ? undefined : purposes[purpose]}
@@ -77,7 +77,7 @@ export function EditKey({ apiKey, onClose }: KeyProps) {
   }
   return (
     <FormDialog title="Edit key" does="Save" onSubmit={submit} onClose={onClose}>
-      <Input label="Name" name="name" maxLength={500} defaultValue={name} required />
+      <Input label="Name" name="name" maxLength={200} defaultValue={name} required />
       {mayGrant && (origins ? <BrowserFields {...apiKey} /> : <ScopeFields held={scopes} />)}
       <Select
         label="Expires"

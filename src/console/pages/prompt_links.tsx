@@ -132,7 +132,7 @@ function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
       onSubmit={submit}
       onClose={onClose}
     >
-      <Input label="Name" name="name" maxLength={500} defaultValue={prompt?.name} required />
+      <Input label="Name" name="name" maxLength={200} defaultValue={prompt?.name} required />
       <Input
         label="Repository"
         hint="owner/name on GitHub, or host/path such as gitlab.com/acme/prompts. Leave empty for none."
@@ -151,7 +151,7 @@ function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
         label="Live branch"
         hint="Only what reaches this branch counts as a change. Leave empty for every branch."
         name="live_branch"
-        maxLength={500}
+        maxLength={255}
         defaultValue={prompt?.live_branch ?? ''}
       />
     </FormDialog>
