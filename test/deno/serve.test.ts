@@ -27,17 +27,25 @@ let operator: Operator
 /** The program itself, because the package's own starter would not pass a signal on. */
 const [deno] = new Bun.Glob('@deno/*/deno').scanSync({ cwd: join(root, 'node_modules'), absolute: true })
 const program = [deno as string, 'run', '--allow-all', '--no-remote', 'src/main.ts']
+const DENO_DIR = createFolder()
 
 beforeAll(async () => {
+  // Otherwise a server would compile while it waits for Postgres, and on a busy machine miss the answer.
+  const compile = Bun.spawn([deno as string, 'cache', '--no-remote', 'src/main.ts'], {
+    cwd: root,
+    env: { ...process.env, DENO_DIR },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  expect(await compile.exited).toBe(0)
   const allowed = { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' }
   operator = createOperator({ ...database.settings, ...allowed })
-  const more = { ...allowed, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix(), DENO_DIR: createFolder() }
+  const more = { ...allowed, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix(), DENO_DIR }
   server = await startServer({ ...database.settings, ...more }, [], root, program)
   client = await createClient(server.url)
 })
 
 test('makes its own data directory on Deno', async () => {
-  const settings = { DATA_DIR: join(createFolder(), 'data'), DENO_DIR: createFolder() }
+  const settings = { DATA_DIR: join(createFolder(), 'data'), DENO_DIR }
   const fresh = await startServer(settings, [], root, program)
   await eventually(async () => (await fetch(`${fresh.url}/readyz`)).status, 200)
   expect([await fresh.stop(), fresh.stderr()]).toEqual([0, ''])
@@ -76,7 +84,7 @@ test('serves, counts and ends on Deno as it does on Bun', async () => {
 test('counts callers by the addresses that a trusted proxy names on Deno', async () => {
   const { tenant, ...own } = await createDatabaseWithTenant()
   const limits = { TRUSTED_PROXIES: '127.0.0.0/8', RATE_LIMIT_PER_ADDRESS: '2/h', RATE_LIMIT_PER_KEY: '3/h' }
-  const limited = await startServer({ ...own.settings, ...limits, DENO_DIR: createFolder() }, [], root, program)
+  const limited = await startServer({ ...own.settings, ...limits, DENO_DIR }, [], root, program)
   const { key, prompt } = tenant
   const ask = async (forwarded?: string) => {
     const headers = { authorization: `Bearer ${key}`, ...(forwarded ? { 'x-forwarded-for': forwarded } : {}) }
