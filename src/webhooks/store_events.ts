@@ -80,8 +80,8 @@ export async function insertTold(sql: Sql, organisationId: number, month: string
 }
 
 /**
- * An organisation with an enabled endpoint that wants verdicts. `state` changes with every recorded signal and with these
- * endpoints.
+ * An organisation with an enabled endpoint that wants verdicts. `state` changes with these endpoints and with every recorded
+ * signal, but not with imported ones of past months, which count towards no limit.
  */
 export type WatchedOrganisation = { id: number; state: string }
 

@@ -25,7 +25,7 @@ type Options = { isStopping(): boolean; onFailure(error: unknown): void }
 
 /** How often new signals are looked for. */
 export const lookEveryMs = 5_000
-/** Without new signals, prompts are looked at this often: one may no longer be archived. */
+/** Without new signals, prompts are looked at this often: one may no longer be archived, or have imported signals. */
 const lookAnywayMs = 600_000
 /** A replica that was killed is replaced after this time. */
 const [leaseSeconds, renewEveryMs] = [20, 5_000]
