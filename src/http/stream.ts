@@ -1,3 +1,4 @@
+import { restartIdleTimeout } from '../platform.ts'
 import type { RequestContext } from './request_context.ts'
 import { accepts } from './static_file.ts'
 
@@ -78,6 +79,8 @@ export async function replyStream(
       try {
         for (;;) {
           if (isStopping()) return abort(controller)
+          // A long search sends nothing, and gzip keeps short chunks back.
+          restartIdleTimeout(request, context.receiver)
           const { value, done } = await next
           if (settled) return
           if (done) {

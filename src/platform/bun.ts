@@ -66,7 +66,10 @@ export async function unpackSeed(directory: string): Promise<void> {
 /** getaddrinfo would hold one of the few threads until a name server answers, and file reads would wait too. */
 export const resolveName = (name: string) => Bun.dns.lookup(name, { backend: 'c-ares' })
 
-export type Receiver = { requestIP(request: Request): { address: string } | null }
+export type Receiver = {
+  requestIP(request: Request): { address: string } | null
+  timeout(request: Request, seconds: number): void
+}
 
 /** The receivers of requests that reach the routes through the framework, which does not pass them on. */
 const receivers = new WeakMap<Request, Receiver>()
@@ -74,6 +77,13 @@ const receivers = new WeakMap<Request, Receiver>()
 /** The address of the client; undefined when the connection is closed. */
 export const peerOf = (request: Request, receiver?: Receiver | null): string | undefined =>
   (receiver ?? receivers.get(request))?.requestIP(request)?.address
+
+/** A connection on which nothing is sent for this long is closed. */
+const idleSeconds = 30
+
+/** For a response that has nothing to send yet. Bun would close it like one that is complete. */
+export const restartIdleTimeout = (request: Request, receiver?: Receiver | null): void =>
+  (receiver ?? receivers.get(request))?.timeout(request, idleSeconds)
 
 /** What is served: the routes as Elysia lists them, and a router for everything else. */
 export type App = {
@@ -103,7 +113,7 @@ export function listen(app: App, onCrash: () => Response, address: Address): Lis
     // Without it, a second process on the same port must fail, not silently take half of the requests.
     reusePort,
     development: false,
-    idleTimeout: 30,
+    idleTimeout: idleSeconds,
     // The routes reject larger bodies: Bun's own response has no envelope.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
   })
@@ -119,7 +129,10 @@ const fallback = (app: App) => (request: Request, server: Receiver) => {
   const path = url.slice(url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('://') + 3))
   const routable = new Request(`http://localhost${path}`, request)
   const routed = method === 'HEAD' ? new Request(routable, { method: 'GET' }) : routable
-  receivers.set(routed, { requestIP: () => server.requestIP(request) })
+  receivers.set(routed, {
+    requestIP: () => server.requestIP(request),
+    timeout: (_, seconds) => server.timeout(request, seconds),
+  })
   return app.fetch(routed)
 }
 

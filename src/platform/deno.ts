@@ -72,6 +72,9 @@ const connections = new WeakMap<Request, Connection>()
 export const peerOf = (request: Request, _?: Receiver | null): string | undefined =>
   connections.get(request)?.remoteAddr.hostname
 
+/** Deno closes no connection while a response is not complete. */
+export const restartIdleTimeout = (_: Request, __?: Receiver | null): void => {}
+
 export function listen(app: App, onCrash: () => Response, address: Address): Listener {
   const { host: hostname, port, reusePort = false, certificate } = address
   const options = { hostname, port, reusePort, ...certificate, onListen() {}, onError: onCrash }

@@ -21,7 +21,10 @@ async function* repeat(text: string, times = Number.POSITIVE_INFINITY): AsyncGen
 /** The answer to a caller who takes one text at a time. */
 async function answer(texts: AsyncIterator<string>, headers: Record<string, string> = {}) {
   const ends: unknown[] = []
-  const response = await replyStream(new RequestContext(new Request('http://localhost/', { headers })), texts, {
+  const timeouts: number[] = []
+  const receiver = { requestIP: () => null, timeout: (_: Request, seconds: number) => timeouts.push(seconds) }
+  const request = new Request('http://localhost/', { headers })
+  const response = await replyStream(new RequestContext(request, '', undefined, undefined, receiver), texts, {
     type: 'text/plain',
     fileName: 'texts.txt',
     isStopping: () => false,
@@ -33,7 +36,7 @@ async function answer(texts: AsyncIterator<string>, headers: Record<string, stri
       ({ value, done }) => (done ? 'end' : value.length),
       () => 'cut',
     )
-  return { take, leave: () => reader.cancel(), ends, response }
+  return { take, leave: () => reader.cancel(), ends, timeouts, response }
 }
 
 test('is named as a file, and not to be kept', async () => {
@@ -55,6 +58,12 @@ test('ends once, after its last text, without the empty ones', async () => {
   expect([await take(), await take(), await take(), ends]).toEqual([2, 1, 'end', [undefined]])
   pass(60)
   expect(ends).toHaveLength(1)
+})
+
+test('each text starts the idle timeout of the connection again, also one of which nothing is sent', async () => {
+  const { take, timeouts } = await answer(repeat('', 100))
+  expect(await take()).toBe('end')
+  expect(timeouts).toEqual(Array(101).fill(30))
 })
 
 test('is cut by what fails on the way, and says by what', async () => {
