@@ -29,7 +29,7 @@ export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => bo
   const seen = new Set<Commit>()
   const landed: BranchCommit[] = []
   // A stack instead of recursion, because merges can be nested as deep as there are commits.
-  const stack: { commit: Commit; landedWith: Commit; isFlattened: boolean }[] = []
+  const stack: { commit: Commit; landedWith: Commit; step: 'line' | 'commit' | 'flattened' }[] = []
 
   function mainParentOf(commit: Commit): Commit | undefined {
     const [first, second] = commit.parents
@@ -40,7 +40,7 @@ export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => bo
   function pushLine(start: Commit, landedWith?: Commit): void {
     for (let next: Commit | undefined = start; next && !seen.has(next); next = mainParentOf(next)) {
       seen.add(next)
-      stack.push({ commit: next, landedWith: landedWith ?? next, isFlattened: false })
+      stack.push({ commit: next, landedWith: landedWith ?? next, step: 'commit' })
     }
   }
 
@@ -62,8 +62,12 @@ export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => bo
 
   pushLine(tip)
   for (let top = stack.pop(); top; top = stack.pop()) {
-    const { commit, landedWith, isFlattened } = top
-    if (isFlattened) {
+    const { commit, landedWith, step } = top
+    if (step === 'line') {
+      pushLine(commit, landedWith)
+      continue
+    }
+    if (step === 'flattened') {
       landed.push({ commit, parent: null, landedWith, merge: null })
       continue
     }
@@ -74,8 +78,9 @@ export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => bo
       addPullRequest(commit, sides, landedWith)
       landed.push({ commit, parent: mainParent, landedWith, merge: isMerge ? commit : null })
     } else {
-      stack.push({ commit, landedWith, isFlattened: true })
-      for (const side of sides.reverse()) pushLine(side, landedWith)
+      stack.push({ commit, landedWith, step: 'flattened' })
+      // One side after the other: commits that two sides share come with the first one.
+      for (const side of sides.reverse()) stack.push({ commit: side, landedWith, step: 'line' })
     }
   }
   return landed

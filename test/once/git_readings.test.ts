@@ -75,6 +75,21 @@ describe('merges', () => {
     expect(await story(clone, { paths: ['b.md'] })).toEqual(['deployed "Mine" Bob 01-01T13'])
   })
 
+  test('a merge of two branches brings what they share before what is only on one', async () => {
+    const clone = begin()
+    branch(clone, 'shared')
+    change(clone, 'On both')
+    branch(clone, 'one')
+    change(clone, 'On one')
+    branch(clone, 'two', 'shared')
+    change(clone, 'On two', 'b.md')
+    backTo(clone, 'main')
+    change(clone, 'On main', 'c.md')
+    clone.git('merge', '--quiet', '--no-ff', '--message', "Merge branches 'one' and 'two'", 'one', 'two')
+    const { entries } = await plan(clone)
+    expect(entries.map(({ entry }) => entry.title)).toEqual(['Begin', 'On both', 'On one'])
+  })
+
   test('a pull request does not own commits that were merged into its branch', async () => {
     const clone = begin()
     changeOn(clone, 'topic', 'Other file', 'b.md')
