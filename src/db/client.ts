@@ -67,8 +67,11 @@ const maxPending = 5_000
 const maxTransactions = 4
 /** How many transactions may queue, in all and of one tenant. */
 const [maxWaitingTransactions, maxWaitingPerTenant] = [500, 100]
-/** Fewer permits than there are connections, so that signals and histories always find one. */
-const heavyReads = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50, patienceMs: 4_000 }
+/**
+ * Fewer permits than there are connections, so that signals and histories always find one. Under overload, every read that
+ * starts has waited for as long as it may, and must still be in time for its client.
+ */
+const heavyReads = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50, patienceMs: 2_000 }
 /** The share of the query timeout that is left for a commit: a transaction must end before its caller gets an error. */
 const commitShare = 0.1
 /** A server whose connection is alive reports a `statement_timeout` within this time. */

@@ -26,7 +26,7 @@ type Options = { observer?: HistoryObserver; baseUrl?: string }
 
 const maxCachedCharacters = 32 * 1024 * 1024
 /** Postgres counts all entries that match an action or branch, so these pages could occupy every connection. */
-const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWaitingPerTenant: 20, patienceMs: 4_000 }
+const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWaitingPerTenant: 20, patienceMs: 2_000 }
 
 /**
  * Pages are never stale: every request reads the version of the history from Postgres, and only a cached page of exactly

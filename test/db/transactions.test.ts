@@ -90,6 +90,13 @@ test('an organisation that asks for much has two reads at a time, and others go 
   expect(started).toEqual([1, 1, 2, 3])
 })
 
+test('a read that waited for its permit has half of its time left, else it does not start', async () => {
+  const hold = () => new Promise<void>(() => {})
+  for (const read of [hold, hold]) db.heavyRead(4, read).catch(() => {})
+  const waiting = db.heavyRead(4, hold).catch(({ reason }) => reason)
+  expect(await Promise.race([waiting, Bun.sleep(2_250)])).toBe('timeout')
+})
+
 test('times of any year are read exactly, however the server is set to write them', async () => {
   await db.sql.script(`do $$ begin
     execute format('alter database %I set timezone = ''Europe/Amsterdam''', current_database());
