@@ -108,7 +108,7 @@ export type EntryIdentity = Pick<
 >
 
 const liveActions = ['deployed', 'pr_merged']
-export const isLive = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
+export const hasLiveAction = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
 
 /** Two entries with the same identity are the same entry, unless the commit went live twice. No name has a line break. */
 export const identityOf = (entry: EntryIdentity): string =>

@@ -11,8 +11,8 @@ import {
   createWholeFinder,
   type EntryIdentity,
   type EntryToRecord,
+  hasLiveAction,
   identityOf,
-  isLive,
   type KnownEntry,
   type LiveEntry,
   type ReportedEntry,
@@ -59,7 +59,7 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
   // New entries get higher ids than known ones, in their order.
   const numbered = reported.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
   const entries = new KnownEntries(known.entries.map(withWholeCommit))
-  const live = Map.groupBy([...known.live.map(withWholeCommit), ...numbered.filter(isLive)], branchKey)
+  const live = Map.groupBy([...known.live.map(withWholeCommit), ...numbered.filter(hasLiveAction)], branchKey)
   const sameRunFinders = new Map([...live].map(([branch, ofBranch]) => [branch, createSameRunFinder(ofBranch)]))
   const removed = new Set(known.removed.map(identityOf))
   const covered = new Set(known.merged.map(mergedKey))
@@ -72,7 +72,7 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
   const findRepeated = (entry: ReportedEntry & KnownEntry, same: readonly KnownEntry[]): KnownEntry | undefined => {
     // A commit lands on a branch once, even if sync and the webhook report different times.
     const landed = entry.by_call ? undefined : same.find((one) => one.in_git || one.on_github)
-    if (landed || !entry.isTimed || !isLive(entry)) return landed ?? same[0]
+    if (landed || !entry.isTimed || !hasLiveAction(entry)) return landed ?? same[0]
     return sameRunFinders.get(branchKey(entry))?.(entry, same)
   }
 

@@ -15,7 +15,7 @@ import {
   commitKey,
   createWholeFinder,
   type EntryToRecord,
-  isLive,
+  hasLiveAction,
   type KnownEntry,
   type ReportedEntry,
   spellingsOf,
@@ -215,7 +215,7 @@ function findLiveAgain(reported: ReportedEntry[], known: KnownEntry[]) {
     [...ofCommit].map(([commit, own]) => [commit, [...new Set(own.map(({ commit_sha }) => commitKey(commit_sha)))]]),
   )
   return reported
-    .filter((entry) => isLive(entry) && Number(ofCommit.get(commitOf(entry))?.length) > 1)
+    .filter((entry) => hasLiveAction(entry) && Number(ofCommit.get(commitOf(entry))?.length) > 1)
     .map((entry) => ({ ...entry, spellings: keys.get(commitOf(entry)) as string[] }))
 }
 

@@ -129,8 +129,8 @@ export const selectRemoved = (sql: Sql, organisationId: number, entries: EntryId
     ) r`
 
 /**
- * Selects the entries since `since` that are the newest change of their prompt, unless it is archived. For an entry since
- * `overtakenSince`, only the given entries count as newer: a later change may have been reported first.
+ * Selects the given entries since `since` that no later change has replaced, unless the prompt is archived. For entries
+ * since `overtakenSince`, only later changes among the given ones count: another may have been reported first.
  */
 export async function selectLiveChanges(
   sql: Sql,

@@ -34,9 +34,11 @@ export async function lockHistories(
 /**
  * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that
  * entries of the same time keep the order in which they arrived. Fails immediately if another transaction holds one of
- * them, because a waiting transaction would occupy a connection. With `unless`, adds one entry only if its prompt has
- * this public id and no entry that could be of the same commit. The statement reads before it has the lock. If the history
- * has changed by then, it adds nothing. The caller now has the lock and tries again.
+ * them, because a waiting transaction would occupy a connection.
+ *
+ * With `unless`, adds one entry only if its prompt has this public id and no entry that could be of the same commit. The
+ * check reads before the lock is held. If the history has changed in between, nothing is added: the caller now has the lock,
+ * and tries again.
  */
 export async function insertEntries(
   sql: Sql,

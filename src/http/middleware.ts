@@ -32,7 +32,7 @@ type Context<Params> = {
   params: Params
   route: string
   receiver?: Receiver
-  /** The request that this one is a part of. */
+  /** The request that this one is a part of: a tool call (src/mcp). */
   outer?: RequestContext
 }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
@@ -120,11 +120,12 @@ export function createRouteWrapper(services: Services) {
         const context = new RequestContext(request, name ?? route, resolve, onTimeout, receiver, baseUrl)
         if (outer) Object.assign(context, { outer, deadline: outer.deadline })
         metrics.requests.began()
+        // One timer looks at all requests, so that a deadline may still move (pauseDeadline).
         watchDeadline(context)
         // Handlers of requests that arrived together run back to back, which raises throughput.
         deferToImmediate(() => {
           try {
-            // A result after the deadline is dropped: the client already has a response.
+            // `settle` is true once: a result after the deadline is dropped, because the client already has a response.
             handle(context, params).then(
               (response) => settle(context) && end(context, response),
               (error) => settle(context) && fail(context, error),
@@ -146,8 +147,8 @@ export function createRouteWrapper(services: Services) {
   return {
     publicRoute,
     /**
-     * Checks the rate of the address, the key, its origin and scope, the rate of the key, and whether it may use the prompt,
-     * in this order and before anything else is read. The scope null accepts any key: for its own data, and 404s.
+     * Checks, in this order: the rate of the address, the key, its origin and scope, the rate of the key, the prompt. The
+     * body is read after that. The scope null accepts any key: for its own data, and 404s.
      */
     authenticated<Params>(
       scope: Scope | null,
@@ -166,7 +167,7 @@ export function createRouteWrapper(services: Services) {
         requireAllowedPrompt(current, params)
         return current
       }
-      // In a failover to a server that lacks the last changes, the rows that were read may be of another organisation now.
+      // After a failover that lost changes, ids may be used again: the rows that were read may be of another organisation.
       const readAgain = async (context: RequestContext, params: Params, response: Response): Promise<Response> => {
         const lostBefore = lostConnections()
         response.body?.cancel().catch(() => {})

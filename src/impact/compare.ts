@@ -69,6 +69,7 @@ export function designEffectOf(windows: Counts[][]): number {
   const chiSquared = sumOf(residuals.flat().map((one) => one * one))
   if (freedom <= 0 || chiSquared <= freedom) return 1
   const products = residuals.flatMap((own) => own.slice(1).map((one, index) => one * (own[index] as number)))
+  // Estimated from few days, the correlation is too low: Kendall's correction.
   const biased = sumOf(products) / chiSquared
   const correlation = Math.min(Math.max(biased + (1 + 3 * biased) / days, 0), highestCorrelation)
   const effect = 1 + ((chiSquared / freedom - 1) * (1 + correlation)) / (1 - correlation)
@@ -76,7 +77,7 @@ export function designEffectOf(windows: Counts[][]): number {
   return Math.round(effect * scale) / scale
 }
 
-/** How far the positive signals of each day are from the rate of all days, in standard deviations. */
+/** How far the positive signals of each day are from the rate of all days, in standard deviations. Leaves out small days. */
 function standardisedResiduals(all: Counts[]): number[] {
   const days = all.filter((day) => totalOf(day) >= fewestSignals)
   const sum = addCounts(days)

@@ -19,7 +19,7 @@ import {
 } from './store.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
-type ImpactPage = { totalCount: number; data: Impact[] }
+type ComparedPage = { totalCount: number; data: Impact[] }
 
 /**
  * Rolls up the prompt's newest signals, unless they are few. Then reads in one snapshot, so that every signal is counted
@@ -31,14 +31,14 @@ export const readUpToDate = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPromp
     return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
   })
 
-export async function readImpactPage(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
+export async function readImpactPage(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ComparedPage> {
   const { pair, margin } = query
   if (pair) return readPair(sql, prompt, pair, margin)
   const { totalCount, ids } = await selectChangePage(sql, prompt, { ...query, offset: offsetOf(query) })
   return { totalCount, data: await compareChanges(sql, prompt.organisationId, [prompt.id], ids, margin) }
 }
 
-async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ImpactPage> {
+async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ComparedPage> {
   const data = await compareChanges(sql, prompt.organisationId, [prompt.id], [pair.head, pair.base], margin, pair)
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
   const message = 'must be the id of a change of this prompt, as its impact lists them'

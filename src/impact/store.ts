@@ -4,7 +4,7 @@ import type { OwnedPrompt } from '../prompts/find.ts'
 import type { ChangeWindow, SignalCount, SplitBounds } from './attribute.ts'
 import type { ImpactQuery } from './schema.ts'
 
-/** A row of the view history_changes: an entry that went live, with its window. */
+/** An entry that put another commit live on the prompt's live branch (the view history_changes), with its window. */
 export type Change = EntryRow & ChangeWindow & { prompt_id: number }
 
 type PageToSelect = Pick<ImpactQuery, 'action' | 'branch' | 'since' | 'until' | 'limit'> & { offset: number }

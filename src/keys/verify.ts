@@ -79,7 +79,7 @@ export function createKeyVerifier(db: Db, clock: Clock) {
         const cache = key ? liveKeys : unknownKeys
         cache.set(text, lookup)
       },
-      // A failure is not cached: the next request looks the key up again, a live key in the queue of the live ones.
+      // A failed look-up is not cached. A live key stays in its cache as stale, for the queue of live keys.
       () => {
         if (lookups.get(text) !== lookup) return
         if (live) lookup.startedAt = Number.NEGATIVE_INFINITY

@@ -121,8 +121,8 @@ export function listen(app: App, onCrash: () => Response, address: Address): Lis
 }
 
 /**
- * For the few requests that Bun's router does not match. The framework's looks for the path at a fixed offset, which an
- * invalid or short host would shift, so it gets a host of ours. It knows no HEAD; Bun drops the body of the GET.
+ * Serves the few requests that Bun's router does not match. The framework's router expects the path at a fixed offset, so
+ * the URL gets a fixed host. It has no HEAD routes: they run as GET, and Bun drops the body.
  */
 const fallback = (app: App) => (request: Request, server: Receiver) => {
   const { url, method } = request

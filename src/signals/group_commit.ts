@@ -19,7 +19,7 @@ type Options<Item, Outcome> = {
   weightOf(item: Item): number
   /** The maximum weight of a batch, which only a batch of one item may exceed. */
   maxBatchWeight: number
-  /** The size of the queue. A group may have at most as many items in it as there are free places. */
+  /** The size of the queue. A group may add an item only while it has fewer items in it than there are free places. */
   maxQueued: number
   /** An item whose write has not started by then, on the clock of `performance.now()`, is rejected and never written. */
   deadlineOf(item: Item): number
@@ -40,7 +40,7 @@ type Queued<Item, Outcome> = {
 
 /** Lingering waits for at most this many callers: with more, writing and answering overlap anyway. */
 const maxLingerBatch = 20
-/** After lingering in vain, this many writes start without. */
+/** After lingering without result, this many batches do not linger. */
 const lingerCooldown = 15
 
 class Lane<Item, Outcome> {

@@ -9,7 +9,14 @@ import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { createGroupCommit } from './group_commit.ts'
-import { findUsedKeys, idOfKey, type SignalToWrite, type UsedKey, type WriteResult, writeSignals } from './store.ts'
+import {
+  findUsedKeys,
+  idOfKey,
+  type OwnedIdempotencyKey,
+  type SignalToWrite,
+  type WriteResult,
+  writeSignals,
+} from './store.ts'
 
 /** The metadata is JSON. */
 export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
@@ -48,7 +55,7 @@ export function createSignalRecorder(
 ) {
   /** Keeps a flood of requests with a full key off Postgres. */
   const keyRefusals = createRefusals(10_000)
-  /** Whether each of the last two writes was slow. If both are confirmed together, the second looks fast. */
+  /** Whether each of the last two writes was slow. One flush may confirm both, and the second then looks fast. */
   let wereSlow = [false, false]
   const commitsEarly = () => !db.isEmbedded && wereSlow.includes(true)
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
@@ -81,13 +88,13 @@ export function createSignalRecorder(
   // Without a number of permits, only requests with the same key wait for each other: a batch must not hold a key twice.
   const oneAtATime = createSemaphore({ maxWaitingPerTenant: 100 })
 
-  const findUsedKey = createDataLoader((keys: UsedKey[]) => findUsedKeys(db.sql, keys), idOfKey)
+  const findUsedKey = createDataLoader((keys: OwnedIdempotencyKey[]) => findUsedKeys(db.sql, keys), idOfKey)
 
-  async function recordOnce(signal: PendingSignal, key: string, fullKey: Usage | undefined) {
-    const usedKey = { organisationId: signal.prompt.organisationId, key }
-    // Signals from before the refusal are committed, so with a new idempotency key this is no replay. Anybody can read a
-    // browser key, and must not take the organisation's lock with new idempotency keys.
-    if (fullKey && !(await findUsedKey(usedKey))) return refuseByKey(signal, fullKey)
+  async function recordOnce(signal: PendingSignal, idempotencyKey: string, fullKeyUsage: Usage | undefined) {
+    const usedKey = { organisationId: signal.prompt.organisationId, key: idempotencyKey }
+    // All signals before the refusal are committed, so an unknown idempotency key is no replay. It is refused without a write:
+    // anybody can read a browser key, and must not lock the organisation with it.
+    if (fullKeyUsage && !(await findUsedKey(usedKey))) return refuseByKey(signal, fullKeyUsage)
     // Skip admission: a replay does not count, and must succeed even when the month is full.
     const id = idOfKey(usedKey)
     // Each key is its own tenant, so at most 100 requests wait for one.
@@ -124,9 +131,9 @@ export function createSignalRecorder(
       const idempotencyKey = browserKey && sent !== null ? keyOfPage(browserKey, sent) : sent
       const browserKeyId = browserKey?.id ?? null
       const signal = { prompt, value, metadata, createdAt, month, idempotencyKey, browserKeyId, deadline }
-      const fullKey = browserKey ? findFullKey(browserKey, month) : undefined
-      if (idempotencyKey !== null) return recordOnce(signal, idempotencyKey, fullKey)
-      if (fullKey) return Promise.resolve(refuseByKey(signal, fullKey))
+      const fullKeyUsage = browserKey ? findFullKey(browserKey, month) : undefined
+      if (idempotencyKey !== null) return recordOnce(signal, idempotencyKey, fullKeyUsage)
+      if (fullKeyUsage) return Promise.resolve(refuseByKey(signal, fullKeyUsage))
       const full = admission.admit(prompt.organisationId, month)
       return full instanceof Promise
         ? full.then((usage) => recordUnlessFull(signal, usage))

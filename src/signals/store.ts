@@ -139,13 +139,13 @@ function wrapText(before: string, text: TemplateStringsArray, after: string): Te
   return Object.assign(parts, { raw: parts })
 }
 
-export type UsedKey = { organisationId: number; key: string }
+export type OwnedIdempotencyKey = { organisationId: number; key: string }
 
-export const idOfKey = ({ organisationId, key }: UsedKey): string => `${organisationId} ${key}`
+export const idOfKey = ({ organisationId, key }: OwnedIdempotencyKey): string => `${organisationId} ${key}`
 
 /** The keys among these that signals were recorded with, by idOfKey. */
-export async function findUsedKeys(sql: Sql, keys: UsedKey[]): Promise<Map<string, true>> {
-  const rows = await sql<UsedKey>`
+export async function findUsedKeys(sql: Sql, keys: OwnedIdempotencyKey[]): Promise<Map<string, true>> {
+  const rows = await sql<OwnedIdempotencyKey>`
     select k.organisation_id as "organisationId", k.key
     from unnest(
       ${toArray(keys.map(({ organisationId }) => organisationId))}::text::bigint[],

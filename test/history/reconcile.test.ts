@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type EntryIdentity, isLive, type KnownEntry, type ReportedEntry } from '../../src/history/identity.ts'
+import { type EntryIdentity, hasLiveAction, type KnownEntry, type ReportedEntry } from '../../src/history/identity.ts'
 import { type MergedCommit, type Outcome, reconcile } from '../../src/history/reconcile.ts'
 import { permutationsOf } from '../github/hook.ts'
 
@@ -51,7 +51,7 @@ function createHistory() {
         entries,
         merged,
         removed,
-        live: entries.filter(isLive),
+        live: entries.filter(hasLiveAction),
       })
       const updated = new Map(updates.map(({ to }) => [to.id, to]))
       const deleted = new Set(deletes.map(({ id }) => id))
