@@ -29,8 +29,9 @@ export async function writeFileAtomically<T>(
   }
 }
 
-/** Rejects a path that cannot be replaced by a file: a device, a folder, or one in a folder that is not writable. */
+/** Rejects a path that cannot be replaced by a file: an empty one, a device, a folder, or one in a folder that is not writable. */
 export async function requireFileName(path: string): Promise<void> {
+  if (/^$|\/$/.test(path)) throw new Error(`"${path}" is not the name of a file`)
   const existing = await stat(path).catch(() => undefined)
   if (existing && !existing.isFile()) throw cannotWrite(path, 'it exists and is not a file')
   await access(dirname(path), constants.W_OK).catch((error) => {

@@ -110,6 +110,8 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
     '--map: /nonexistent/map.json cannot be written',
     () => ({ ...clone, more: ['--map', '/nonexistent/map.json'] }),
   ],
+  ['a map without a name', '--map: "" is not the name of a file', () => ({ ...clone, more: ['--map', ''] })],
+  ['a map in a folder only', '"maps/" is not the name of a file', () => ({ ...clone, more: ['--map', 'maps/'] })],
   [
     'a map that would take the place of a device',
     '--map: /dev/null cannot be written: it exists and is not a file',
