@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import { type Person, sanitizeBranch, sanitizePerson, sanitizeSha, sanitizeTitle, sanitizeUrl } from '../git/entries.ts'
 import type { PromptEntry } from '../history/record.ts'
-import { parseInstant } from '../lib/times.ts'
+import { earlierOf, parseInstant } from '../lib/times.ts'
 import { attributeCommits, endedEntries, openedEntries, recordBranchPush } from './push.ts'
 import { type Account, type PullRequestPayload, repositoryIdOf } from './schema.ts'
 import {
@@ -23,7 +23,8 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
   const { action, pull_request: given, repository } = payload
   if (!['opened', 'reopened', 'closed'].includes(action)) return 'ignored'
   const isMerged = action === 'closed' && given.merged === true
-  const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
+  // GitHub's clock may be ahead.
+  const instant = (text: string | null | undefined) => earlierOf(parseInstant(text ?? '') ?? now, now)
   const pr: GivenPullRequest = {
     number: given.number,
     url: sanitizeUrl(given.html_url),

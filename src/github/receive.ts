@@ -3,7 +3,6 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, parseReported, recordEntries } from '../history/record.ts'
-import type { NewHistoryEntry } from '../history/schema.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
@@ -134,17 +133,11 @@ async function recordEvent(
   const seenPrompts = filesSeen.map(({ promptId }) => promptId)
   const liveBranch = sanitizeBranch(payload.repository.default_branch)
   const options = { otherPrompts: seenPrompts, liveBranch }
-  const reported = entries.map(({ entry, ...given }) =>
-    parseReported({ ...given, entry: { ...entry, ...capTime(entry, now) } }, 'github', clock),
-  )
+  const reported = entries.map((given) => parseReported(given, 'github', clock))
   const recorded = countChanges(await recordEntries(sql, clock, repo.organisationId, reported, options))
   await markFilesSeen(sql, repo.organisationId, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }
-
-/** GitHub's clock may be ahead. The time is capped at now, so that the entry is not rejected. */
-const capTime = ({ created_at }: NewHistoryEntry, now: Date) =>
-  created_at !== undefined && new Date(created_at) > now ? { created_at: now.toISOString() } : {}
 
 /** Finds the linked prompts. If the delivery is the latest and has a new name, moves the links and returns undefined. */
 async function followRepository(

@@ -103,7 +103,7 @@ export type GivenPullRequest = {
   closed_at: Date | null
 }
 
-/** A merged pull request, with the SHAs pushed to its branch and the prompts that it is known to change. */
+/** A merged pull request, with the pushed commits of its branch that change prompts, and the prompts it is known to change. */
 export type MergedPullRequest = PullRequest & {
   merge_commit_sha: string
   branch_shas: string[]

@@ -199,7 +199,7 @@ test('deliveries are remembered for a week, and pushes for a year', async () => 
 test('a pull request is remembered for a year after it has ended, and an open one for good', async () => {
   const { db } = service.services
   await db.sql.script('delete from github_pull_request_prompts; delete from github_pull_requests')
-  service.clock.set('2026-11-14T12:00:00Z')
+  service.clock.set('2026-11-14T14:00:00Z')
   await hook.send('push', push({ branch: 'warmer', commits: [change] }))
   await hook.send('pull_request', merged({ number: 1 }))
   await hook.send('pull_request', pullRequest('closed', { number: 2, closedAt: '2026-11-14T14:00:00Z' }))

@@ -38,6 +38,14 @@ test('a push that brings a prompt into an open pull request opens it for that pr
   expect(await hook.send('pull_request', merged())).toBe(2)
 })
 
+test('a merge whose time is ahead of now is merged at the time of its arrival', async () => {
+  service.clock.set('2026-11-15T01:02:03.004Z')
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', pullRequest('opened'))
+  await hook.send('pull_request', merged({ closedAt: '2036-11-14T12:00:00Z' }))
+  expect(await hook.history('greeting')).toEqual([opened, { ...mergedEntry, created_at: '2026-11-15T01:02:03.004Z' }])
+})
+
 test('one that is reopened and closed again has an entry for each closing, and one that is merged then has both', async () => {
   const close = (closedAt: string) => hook.send('pull_request', pullRequest('closed', { closedAt }))
   await hook.send('push', toBranch())
