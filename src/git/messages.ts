@@ -45,7 +45,7 @@ const branchSubject =
   /^Merge (?:remote-tracking )?(?:branch(?:es)?|tag|commit) '([^']*)'(?:.*?\bof (\S+))?|^Merge [0-9a-f]{7,64} into [0-9a-f]{7,64}$/
 
 export function parseMessage(message: string): MessageMeaning {
-  // Hosts take messages from web forms, which end lines with CRLF.
+  // Lines may end with CRLF, as the forms of web pages send them.
   const [subject = ''] = message.split(/\r?\n/, 1)
   const inBody = gitlabReference.exec(message)
   if (inBody) return { kind: 'pull_request', number: Number(inBody[1]), host: 'gitlab' }
