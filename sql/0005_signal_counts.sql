@@ -228,10 +228,11 @@ begin
   if watermark.organisation_id is distinct from given_organisation_id then
     return 0;
   end if;
-  delete from idempotency_keys k
-  where k.organisation_id = given_organisation_id and k.prompt_id = given_prompt_id and k.signal_id = any (signal_ids);
-
-  with deleted as (
+  -- One statement: a second one might see a signal that was committed after the first one had looked for its key.
+  with keys as (
+    delete from idempotency_keys k
+    where k.organisation_id = given_organisation_id and k.prompt_id = given_prompt_id and k.signal_id = any (signal_ids)
+  ), deleted as (
     delete from signals s
     where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = any (signal_ids)
     returning s.value, s.created_at, s.metadata, s.id <= watermark.last_rolled_up_id as is_rolled_up

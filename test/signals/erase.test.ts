@@ -3,6 +3,8 @@ import type { Sql } from '../../src/db/client.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { purgeSignals } from '../../src/signals/erase.ts'
+import { engine } from '../harness.ts'
+import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { useService } from '../use.ts'
 import { countOf, fillEvery, fillPrompts, organisationIdOf } from './fixtures.ts'
@@ -86,6 +88,33 @@ test('an erased signal is not replayed: its key records a new one', async () => 
   expect(await post({ 'idempotency-key': 'a' })).toBeGreaterThan(first)
   expect(await used()).toBe(2)
 })
+
+// The embedded engine runs one transaction at a time.
+if (engine === 'postgres') {
+  test('a signal that is committed while its id is erased keeps its key, or loses it too', async () => {
+    const { db } = service.services
+    const { id, organisationId } = await requirePrompt(db.sql, tenant.prompt)
+    const first = await post({ 'idempotency-key': 'first' })
+    const ids = Array.from({ length: 10 }, (_, n) => String(first + n))
+    const { erasing } = await db.transaction(async (sql) => {
+      await sql`select from idempotency_keys where organisation_id = ${organisationId} for update`
+      const erasing = db.sql`select erase_signals(${organisationId}, ${id}, ${ids}::text[]::bigint[])`
+      erasing.catch(() => {})
+      await eventually(async () => {
+        const waiting = await db.sql`
+          select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%erase_signals%'`
+        return waiting.length
+      }, 1)
+      expect(ids).toContain(String(await post({ 'idempotency-key': 'second' })))
+      return { erasing }
+    })
+    await erasing
+    const [left] = await listed()
+    const again = await post({ 'idempotency-key': 'second' })
+    expect(await listed()).toEqual([left ?? again])
+  })
+}
 
 test('a purge erases the signals older than a time, in many steps, and no others', async () => {
   await fill(1_203)
