@@ -6,7 +6,9 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { repeatStep } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
+import { createWholeFinder, spellingsOf } from './identity.ts'
 import { maxTextBytes } from './schema.ts'
+import { selectCommitEntries } from './store_known.ts'
 import {
   deleteUnusedTexts,
   insertTexts,
@@ -42,7 +44,11 @@ export async function recordTexts(sql: Sql, organisationId: number, refs: TextRe
   await requireStoring(sql, organisationId)
   const named = new Set(refs.map(({ text_hash }) => text_hash))
   await insertTexts(sql, organisationId, new Map([...texts].filter(([hash]) => named.has(hash))))
-  return linkTexts(sql, organisationId, refs)
+  // An entry may have the whole hash of a commit that was reported with a short one.
+  const commits = refs.map(({ prompt_id, commit_sha }) => ({ prompt_id, ...spellingsOf(commit_sha) }))
+  const findWhole = createWholeFinder([...(await selectCommitEntries(sql, organisationId, commits)), ...refs])
+  const whole = refs.map((ref) => ({ ...ref, commit_sha: findWhole(ref) }))
+  return linkTexts(sql, organisationId, whole)
 }
 
 /** Returns the hashes of the texts that entries name and that are neither given nor stored. */

@@ -219,6 +219,24 @@ test('organisations share no text, a missing one is named, and an odd one is rej
   }
 })
 
+test('a text that comes with a short hash belongs to the entry with the whole one', async () => {
+  const tenant = await service.createTenant()
+  const { key, prompt } = tenant
+  await storeText(tenant)
+  const hashes = ['1', '2'].map((last) => last.padStart(40, 'c0ffee'))
+  await service.addHistory(prompt, [entry({ commit_sha: hashes[0] })])
+  const send = (commit_sha: string | undefined, text: string) => {
+    const entries = [{ prompt_id: prompt, ...entry({ commit_sha }), text_hash: hashText(text) }]
+    return service.post('/history/batch', key, { entries, texts: [text] })
+  }
+  expect((await send(hashes[0]?.slice(0, 9), one)).body.data).toEqual({ outcomes: ['known'], missing_texts: [] })
+  expect(await textsOf(prompt, tenant)).toEqual([one])
+  // Now the short hash fits two commits, and is a third one.
+  await send(hashes[1], two)
+  await send(hashes[0]?.slice(0, 9), 'three')
+  expect(await textsOf(prompt, tenant)).toEqual([one, two, 'three'])
+})
+
 /** A story whose first text is stored, and no entry has it; and the entry that gets it. */
 async function createUnused() {
   const { db } = service.services
