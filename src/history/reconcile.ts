@@ -56,9 +56,8 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
     const commit_sha = findWhole(entry)
     return commit_sha === entry.commit_sha ? entry : { ...entry, commit_sha }
   }
-  // New entries get higher ids than known ones, in their order.
-  const numbered = reported.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
   const entries = new KnownEntries(known.entries.map(withWholeCommit))
+  const numbered = numberEntries(reported.map(withWholeCommit), entries)
   const live = Map.groupBy([...known.live.map(withWholeCommit), ...numbered.filter(hasLiveAction)], branchKey)
   const sameRunFinders = new Map([...live].map(([branch, ofBranch]) => [branch, createSameRunFinder(ofBranch)]))
   const removed = new Set(known.removed.map(identityOf))
@@ -118,6 +117,25 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
     deletes: known.entries.filter(({ id }) => !entries.byId.has(id)),
     mergedCommits,
   }
+}
+
+/**
+ * Gives each entry an id, by which those of one instant are ordered: a repeated one that of the known entry, a new one a
+ * higher id than all known ones. But one that comes before a repeated one of its instant stays before it, or a repeated
+ * import would find rollbacks that the first one did not.
+ */
+function numberEntries(reported: ReportedEntry[], entries: KnownEntries): (ReportedEntry & KnownEntry)[] {
+  const nextRepeated = new Map<string, number>()
+  const lastFirst = reported.map((entry, index) => ({ entry, index })).reverse()
+  const numbered = lastFirst.map(({ entry, index }) => {
+    const instant = `${branchKey(entry)} ${entry.created_at.getTime()}`
+    const known = entries.byIdentity.atTimeOf(entry)
+    if (known) nextRepeated.set(instant, known.id)
+    const next = nextRepeated.get(instant)
+    const id = next === undefined ? newId + index : next - 1 + (index + 1) / (reported.length + 1)
+    return { ...entry, id: known?.id ?? id }
+  })
+  return numbered.reverse()
 }
 
 /** Returns undefined for a merge that is to be inserted. */
@@ -199,6 +217,13 @@ class OrderedEntries<Keyed> {
 
   of(entry: Keyed): readonly KnownEntry[] {
     return this.#byKey.get(this.keyOf(entry)) ?? []
+  }
+
+  /** The first of them at the time of the entry. */
+  atTimeOf(entry: EntryToRecord & Keyed): KnownEntry | undefined {
+    const entries = this.of(entry)
+    const first = entries[placeOf({ ...entry, id: 0 }, entries)]
+    return Number(first?.created_at) === Number(entry.created_at) ? first : undefined
   }
 
   add(entry: KnownEntry & Keyed): void {

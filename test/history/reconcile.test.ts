@@ -243,6 +243,15 @@ test('rollbacks in a batch are told from retries, also when two commits went liv
   expect(reconcile(batch, nothing).outcomes).toEqual(Array(6).fill('added'))
 })
 
+test.each([
+  ['the other commit first', [called('a', 0), called('b', 0), called('b', 3)]],
+  ['the other commit last', [called('a', 0), called('a', 2), called('b', 2)]],
+])('a repeated batch finds no rollback that the first one did not, in one instant with %s', (_, batch) => {
+  const history = createHistory()
+  expect(history.report(...batch).filter((outcome) => outcome === 'added')).toHaveLength(2)
+  expect(history.report(...batch)).toEqual(['known', 'known', 'known'])
+})
+
 test('ten thousand rollbacks of a commit, or spellings of a prefix, take little processor time', () => {
   const knownOf = (commitOf: (index: number) => string) =>
     Array.from({ length: 10_000 }, (_, index) => ({ ...called(commitOf(index), 2 * index), id: index + 1 }))
