@@ -101,24 +101,27 @@ export async function unlinkTexts(sql: Sql, organisationId: number, promptId: nu
 
 /**
  * Deletes up to `limit` texts that no entry has, or whose organisation no longer stores texts. With null, of all
- * organisations. Returns their number.
+ * organisations. Returns their number. Needs a transaction: an entry may get a text until that is locked, so only a second
+ * statement knows which ones are unused.
  */
 export async function deleteUnusedTexts(sql: Sql, organisationId: number | null, limit: number): Promise<number> {
+  const locked = await sql<{ ctid: string }>`
+    select t.ctid::text
+    from prompt_texts t
+    join organisations o on o.id = t.organisation_id
+    where (${organisationId}::bigint is null or t.organisation_id = ${organisationId})
+      and not (o.store_text and exists (
+        select from history_entries h where h.organisation_id = t.organisation_id and h.text_hash = t.hash
+      ))
+    limit ${limit}
+    for update of t skip locked`
   const rows = await sql`
-    delete from prompt_texts
-    where ctid = any(array(
-      select t.ctid
-      from prompt_texts t
-      where (${organisationId}::bigint is null or t.organisation_id = ${organisationId})
-        and (
-          not exists (
-            select from history_entries h where h.organisation_id = t.organisation_id and h.text_hash = t.hash
-          )
-          or not (select o.store_text from organisations o where o.id = t.organisation_id)
-        )
-      limit ${limit}
-      for update skip locked
-    ))
+    delete from prompt_texts t
+    using organisations o
+    where t.ctid = any(${locked.map(({ ctid }) => ctid)}::text[]::tid[]) and o.id = t.organisation_id
+      and not (o.store_text and exists (
+        select from history_entries h where h.organisation_id = t.organisation_id and h.text_hash = t.hash
+      ))
     returning 1`
   return rows.length
 }

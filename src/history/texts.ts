@@ -66,7 +66,7 @@ async function requireStoring(sql: Sql, organisationId: number): Promise<void> {
 /** Erases the texts of a prompt, or of all prompts of an organisation, in short steps. Returns the number of entries. */
 export async function eraseTexts(db: Db, organisationId: number, promptId: number | null = null): Promise<number> {
   const entries = await repeatStep(stepRows, () => unlinkTexts(db.sql, organisationId, promptId, stepRows))
-  await repeatStep(stepRows, () => deleteUnusedTexts(db.sql, organisationId, stepRows))
+  await deleteUnused(db, organisationId)
   return entries
 }
 
@@ -78,5 +78,7 @@ export async function forgetTexts(db: Db, clock: Clock, { id, organisationId, pu
 }
 
 /** Deletes the texts whose entries are gone, or whose organisation no longer stores texts. */
-export const pruneTexts = (db: Db): Promise<number> =>
-  repeatStep(stepRows, () => deleteUnusedTexts(db.sql, null, stepRows))
+export const pruneTexts = (db: Db): Promise<number> => deleteUnused(db, null)
+
+const deleteUnused = (db: Db, organisationId: number | null): Promise<number> =>
+  repeatStep(stepRows, () => db.transaction((sql) => deleteUnusedTexts(sql, organisationId, stepRows)))

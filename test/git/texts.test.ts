@@ -6,6 +6,7 @@ import { openHttpTarget, type SyncTarget } from '../../src/git/target.ts'
 import type { HistoryBatch } from '../../src/history/schema.ts'
 import { eraseTexts, forgetTexts, hashText, pruneTexts, recordTexts } from '../../src/history/texts.ts'
 import { openRest } from '../../src/lib/rest.ts'
+import { nextTurn } from '../../src/lib/turns.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createHook, type Entry, paths } from '../github/hook.ts'
@@ -258,6 +259,28 @@ if (engine === 'postgres') {
       await pruneTexts(db)
     })
     expect(await textsOf(tenant.prompt, tenant)).toEqual([one, null, null, null])
+  })
+
+  test('an unused text is deleted before an entry gets it, or not at all', async () => {
+    const { db, tenant, organisationId, refs } = await createUnused()
+    for (let round = 0; round < 80; round += 1) {
+      // Among many others, so that some time passes until its turn.
+      await db.sql`
+        insert into prompt_texts (organisation_id, hash, text)
+        select ${organisationId}::bigint, sha256(n::text::bytea), n::text from generate_series(1, 500) n
+        union all
+        select ${organisationId}, decode(${hashText(one)}, 'hex'), ${one}
+        on conflict do nothing`
+      await db.sql`update history_entries set text_hash = null where organisation_id = ${organisationId}`
+      const link = async () => {
+        const startsAt = performance.now() + Math.random() * 4
+        while (performance.now() < startsAt) await nextTurn()
+        return db.transaction((sql) => recordTexts(sql, organisationId, refs, new Map()))
+      }
+      const [missing] = await Promise.all([link(), pruneTexts(db)])
+      const [text] = await textsOf(tenant.prompt, tenant)
+      expect(missing).toEqual(text === one ? [] : [hashText(one)])
+    }
   })
 
   test('a text that is being deleted counts as missing', async () => {
