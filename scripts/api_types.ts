@@ -6,7 +6,7 @@ import openapiTypes, { astToString } from 'openapi-typescript'
 import { createApp } from '../src/app.ts'
 import { systemClock } from '../src/clock.ts'
 import type { Services } from '../src/deps.ts'
-import { createDrain } from '../src/http/middleware.ts'
+import { createDrain } from '../src/http/drain.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/ops/metrics.ts'
 

@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import { isDown, isPostgresError, isReadOnly } from '../db/errors.ts'
 import { type Migration, requireSchema, SchemaError } from '../db/migrations.ts'
 import type { Redis } from '../db/redis.ts'
-import type { Drain } from '../http/middleware.ts'
+import type { Drain } from '../http/drain.ts'
 import { probeKeys } from '../keys/verify.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
-import { createDrain } from '../../src/http/middleware.ts'
+import { createDrain } from '../../src/http/drain.ts'
 import { createReadiness } from '../../src/ops/readiness.ts'
 import { eventually } from '../program.ts'
 import { useOwnService, useTenant } from '../use.ts'
