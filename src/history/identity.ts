@@ -123,6 +123,39 @@ type Place = { created_at: Date; id: number }
 export const comparePlaces = (a: Place, b: Place): number =>
   a.created_at.getTime() - b.created_at.getTime() || a.id - b.id
 
+/** Entries by a key, oldest first. A client may report a commit any number of times, so they are searched by bisection. */
+export class OrderedEntries<Keyed> {
+  readonly #byKey = new Map<string, KnownEntry[]>()
+
+  constructor(private readonly keyOf: (entry: Keyed) => string) {}
+
+  of(entry: Keyed): readonly KnownEntry[] {
+    return this.#byKey.get(this.keyOf(entry)) ?? []
+  }
+
+  /** The first of them at the time of the entry. */
+  atTimeOf(entry: EntryToRecord & Keyed): KnownEntry | undefined {
+    const entries = this.of(entry)
+    const first = entries[placeOf({ ...entry, id: 0 }, entries)]
+    return Number(first?.created_at) === Number(entry.created_at) ? first : undefined
+  }
+
+  add(entry: KnownEntry & Keyed): void {
+    const entries = this.#byKey.get(this.keyOf(entry))
+    if (entries) entries.splice(placeOf(entry, entries), 0, entry)
+    else this.#byKey.set(this.keyOf(entry), [entry])
+  }
+
+  delete(entry: KnownEntry & Keyed): void {
+    const entries = this.#byKey.get(this.keyOf(entry)) ?? []
+    const index = placeOf(entry, entries)
+    if (entries[index]?.id === entry.id) entries.splice(index, 1)
+  }
+}
+
+const placeOf = (entry: KnownEntry, entries: readonly KnownEntry[]): number =>
+  firstIndex(entries, (one) => comparePlaces(one, entry) >= 0)
+
 /**
  * A run is consecutive live entries of one commit on a branch; `entries` are live on that branch. Returns the oldest
  * candidate of the entry's commit with no other commit live between the two. Candidates are given oldest first.

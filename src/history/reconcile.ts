@@ -1,7 +1,6 @@
 // Decides how the entries of one source change a history. A source is a clone (git), GitHub's deliveries or a client. The
 // result does not depend on the order of the reports, nor on repeats; docs/interface.md and docs/git.md have the rules.
 import { isDeepStrictEqual } from 'node:util'
-import { firstIndex } from '../lib/bisect.ts'
 import {
   type CommitOfPrompt,
   commitId,
@@ -15,6 +14,7 @@ import {
   identityOf,
   type KnownEntry,
   type LiveEntry,
+  OrderedEntries,
   type ReportedEntry,
 } from './identity.ts'
 import { showTitledEntry } from './schema.ts'
@@ -208,39 +208,6 @@ const reporters = ['in_git', 'on_github', 'by_call'] as const
 
 const isVisibleChange = (from: KnownEntry, to: KnownEntry): boolean =>
   !isDeepStrictEqual(showTitledEntry(from), showTitledEntry(to))
-
-/** Entries by a key, oldest first. A client may report a commit any number of times, so they are searched by bisection. */
-class OrderedEntries<Keyed> {
-  readonly #byKey = new Map<string, KnownEntry[]>()
-
-  constructor(private readonly keyOf: (entry: Keyed) => string) {}
-
-  of(entry: Keyed): readonly KnownEntry[] {
-    return this.#byKey.get(this.keyOf(entry)) ?? []
-  }
-
-  /** The first of them at the time of the entry. */
-  atTimeOf(entry: EntryToRecord & Keyed): KnownEntry | undefined {
-    const entries = this.of(entry)
-    const first = entries[placeOf({ ...entry, id: 0 }, entries)]
-    return Number(first?.created_at) === Number(entry.created_at) ? first : undefined
-  }
-
-  add(entry: KnownEntry & Keyed): void {
-    const entries = this.#byKey.get(this.keyOf(entry))
-    if (entries) entries.splice(placeOf(entry, entries), 0, entry)
-    else this.#byKey.set(this.keyOf(entry), [entry])
-  }
-
-  delete(entry: KnownEntry & Keyed): void {
-    const entries = this.#byKey.get(this.keyOf(entry)) ?? []
-    const index = placeOf(entry, entries)
-    if (entries[index]?.id === entry.id) entries.splice(index, 1)
-  }
-}
-
-const placeOf = (entry: KnownEntry, entries: readonly KnownEntry[]): number =>
-  firstIndex(entries, (one) => comparePlaces(one, entry) >= 0)
 
 /** The known entries, changed step by step. */
 class KnownEntries {
