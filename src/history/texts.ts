@@ -6,7 +6,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { repeatStep } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { createWholeFinder, spellingsOf } from './identity.ts'
+import { commitKey, createWholeFinder, isShortHash, spellingsOf } from './identity.ts'
 import { maxTextBytes } from './schema.ts'
 import { selectCommitEntries } from './store_known.ts'
 import {
@@ -45,8 +45,10 @@ export async function recordTexts(sql: Sql, organisationId: number, refs: TextRe
   const named = new Set(refs.map(({ text_hash }) => text_hash))
   await insertTexts(sql, organisationId, new Map([...texts].filter(([hash]) => named.has(hash))))
   // An entry may have the whole hash of a commit that was reported with a short one.
-  const commits = refs.map(({ prompt_id, commit_sha }) => ({ prompt_id, ...spellingsOf(commit_sha) }))
-  const findWhole = createWholeFinder([...(await selectCommitEntries(sql, organisationId, commits)), ...refs])
+  const short = refs.filter(({ commit_sha }) => isShortHash(commitKey(commit_sha)))
+  const commits = short.map(({ prompt_id, commit_sha }) => ({ prompt_id, ...spellingsOf(commit_sha) }))
+  const known = short.length > 0 ? await selectCommitEntries(sql, organisationId, commits) : []
+  const findWhole = createWholeFinder([...known, ...refs])
   const whole = refs.map((ref) => ({ ...ref, commit_sha: findWhole(ref) }))
   return linkTexts(sql, organisationId, whole)
 }
