@@ -81,7 +81,7 @@ export function createServices(
     if (!whyUnavailable(err)) log.error({ err }, message)
   }
   const onVerdictFailure = logFailure('looking at verdicts failed; will retry')
-  const lookAtVerdicts = createVerdictWatch({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
+  const verdicts = createVerdictWatch({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
   const sendOnce = createSender({
     version: build.version,
     publicUrl: baseUrl,
@@ -94,7 +94,7 @@ export function createServices(
     ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping }),
     runPeriodically(rollUpEveryMs, rollup.rollUpPending),
     runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
-    runPeriodically(lookEveryMs, lookAtVerdicts, onVerdictFailure),
+    runPeriodically(lookEveryMs, verdicts.look, onVerdictFailure),
     runPeriodically(
       thresholdsEveryMs,
       () => tellThresholds(db, clock),
@@ -132,6 +132,7 @@ export function createServices(
       await deliveries.stop()
       await signalRecorder.drain()
       await keys.flushLastUsed()
+      await verdicts.stop()
       await redis?.disconnect()
       await db.close()
     },

@@ -110,6 +110,10 @@ export async function holdLease(sql: Sql, holder: string, seconds: number): Prom
   return rows.length > 0
 }
 
+export async function releaseLease(sql: Sql, holder: string): Promise<void> {
+  await sql`delete from verdict_lease where holder = ${holder}`
+}
+
 /**
  * A prompt with signals that were not looked at. If some of them are older than its first endpoint, `createdAfterSignal` is
  * the last signal before that endpoint; else it is null.

@@ -14,6 +14,7 @@ import {
   insertDecided,
   type PromptToLookAt,
   recordLooks,
+  releaseLease,
   selectDecided,
   selectPromptsToLookAt,
   selectWatched,
@@ -137,7 +138,7 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
   }
 
   /** One pass over the organisations with new signals. One that is done begins again if the others take long. */
-  return async function lookAtVerdicts(): Promise<void> {
+  async function look(): Promise<void> {
     const passes = new Map<number, Pass>()
     for (let isDone = false; !isDone; ) {
       isDone = true
@@ -159,6 +160,14 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
         await yieldFor(startedAt)
       }
     }
+  }
+
+  return {
+    look,
+    /** Lets another replica go on without waiting for the end of the lease. */
+    async stop(): Promise<void> {
+      if (renewedAt > Number.NEGATIVE_INFINITY) await releaseLease(db.sql, holder).catch(() => {})
+    },
   }
 }
 

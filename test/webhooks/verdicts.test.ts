@@ -18,8 +18,9 @@ clock.set('2026-11-15T12:00:00Z')
 
 const failures: unknown[] = []
 /** Takes small steps on either engine. */
-const watch = (rollup = createSignalRollup(db), on: Db = { ...db, isEmbedded: true }) =>
+const createWatch = (rollup = createSignalRollup(db), on: Db = { ...db, isEmbedded: true }) =>
   createVerdictWatch({ db: on, clock, rollup }, { isStopping: () => false, onFailure: (error) => failures.push(error) })
+const watch = (...options: Parameters<typeof createWatch>) => createWatch(...options).look
 
 /** Looks as a replica does that takes over from the one before. */
 async function look(rollup?: ReturnType<typeof createSignalRollup>): Promise<void> {
@@ -265,6 +266,23 @@ test('one replica looks at a time, until its lease ends', async () => {
   expect(await readTold(org)).toEqual([])
   await db.sql`update verdict_lease set ends_at = now() - interval '1 millisecond'`
   await Promise.all([replica(), watch()()])
+  expect(await readTold(org)).toEqual(['greeting better'])
+})
+
+test('a replica that stops leaves its work to another immediately, but ends no lease of another', async () => {
+  const org = await createOrg()
+  await insertEndpoints(db, org)
+  await db.sql`delete from verdict_lease`
+  const [holder, other] = [createWatch(), createWatch()]
+  await holder.look()
+  const prompt = await addPrompt(org)
+  await decide(prompt)
+  await other.look()
+  await other.stop()
+  await watch()()
+  expect(await readTold(org)).toEqual([])
+  await holder.stop()
+  await watch()()
   expect(await readTold(org)).toEqual(['greeting better'])
 })
 
