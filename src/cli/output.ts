@@ -110,4 +110,9 @@ function readable(value: Value): string {
 }
 
 export const writeOut = (chunk: string | Uint8Array): Promise<void> =>
-  new Promise((resolve, reject) => process.stdout.write(chunk, (error) => (error ? reject(error) : resolve())))
+  new Promise((resolve, reject) => {
+    process.stdout.write(chunk, (error) => {
+      if (error) reject(new Error(`The output cannot be written: ${error.message}`))
+      else resolve()
+    })
+  })

@@ -34,7 +34,7 @@ export const signalDataCommands = onDatabase([
         }
       }
       const file = args.text('output')
-      if (file === null) return fill(writeLines)
+      if (file === null) return fill(writeOut)
       await writeFileAtomically(file, fill)
       output.show({ file, signals })
     },
@@ -73,11 +73,6 @@ export const signalDataCommands = onDatabase([
 ])
 
 const hasOption = (args: Arguments, name: string): boolean => args.text(name) !== null
-
-const writeLines = (text: string): Promise<void> =>
-  writeOut(text).catch(({ message }) => {
-    throw new Error(`The output cannot be written: ${message}`)
-  })
 
 /** The prompt or the organisation that the options name; without one, every organisation. */
 async function findSources(db: Db, clock: Context['clock'], args: Arguments): Promise<PurgeSource[]> {

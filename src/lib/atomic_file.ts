@@ -12,12 +12,13 @@ export async function writeFileAtomically<T>(
   await requireFileName(path)
   // Random, because several processes may write to this path concurrently.
   const unfinished = `${path}.${randomBase62(6)}.unfinished`
-  const file = await open(unfinished, 'w', mode).catch((error) => {
+  const onFailure = (error: Error) => {
     throw cannotWrite(path, error.message)
-  })
+  }
+  const file = await open(unfinished, 'w', mode).catch(onFailure)
   try {
-    const result = await fill((chunk) => file.writeFile(chunk))
-    await file.sync()
+    const result = await fill((chunk) => file.writeFile(chunk).catch(onFailure))
+    await file.sync().catch(onFailure)
     await file.close()
     await rename(unfinished, path)
     await syncFolder(dirname(path))

@@ -1,5 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { createOperator, type Operator, PROGRAM, run } from '../program.ts'
+import { readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createFolder, createOperator, type Operator, PROGRAM, run } from '../program.ts'
 import { entry } from '../service.ts'
 import { useDatabase } from '../use.ts'
 
@@ -47,4 +49,19 @@ test('a result that cannot be shown is a failure: a key would be lost', async ()
     1,
     expect.stringMatching(/^prompt-signals: The command succeeded, but its result could not be written: .*ENOSPC.*\n$/),
   ])
+})
+
+test('a backup that does not fit on the disk fails, and says what could not be written', async () => {
+  const reason = (what: string): [number, string] => [
+    1,
+    expect.stringContaining(`prompt-signals: ${what} cannot be written: `),
+  ]
+  expect(await runShell('"$PROGRAM" backup - > /dev/full')).toEqual(reason('The output'))
+  const file = join(createFolder(), 'backup')
+  // Only the file: the engine's own files are larger.
+  const backup = `import('${import.meta.dir}/../../src/lib/atomic_file.ts')
+    .then(({ writeFileAtomically }) => writeFileAtomically('${file}', (put) => put('text')))
+    .catch(({ message }) => console.error('prompt-signals: ' + message) ?? process.exit(1))`
+  expect(await runShell(`ulimit -f 0; ${process.execPath} -e "${backup}"`)).toEqual(reason(file))
+  expect(readdirSync(dirname(file))).toEqual([])
 })
