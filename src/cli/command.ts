@@ -30,6 +30,8 @@ export type Command = {
   isService?: true
   /** What an interruption leaves behind; "nothing was changed" by default. */
   ifInterrupted?: string
+  /** The same once the first of its changes was made, for a command that makes several. */
+  ifPartlyDone?: string
   /** The command that shows whether a change was made; undefined for a command that changes nothing. */
   verifyWith?: string
   run(context: Context): Promise<void>

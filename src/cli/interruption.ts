@@ -8,6 +8,8 @@ export type Interruption = {
   status: number
   /** The database had not confirmed a change. */
   isUncertain: boolean
+  /** The database had confirmed a change. */
+  hasChanged: boolean
 }
 
 const statuses = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
@@ -33,7 +35,7 @@ export function onSignals<S extends NodeJS.Signals>(
 /** Listens for the signals that end a program. A second one ends it immediately. */
 export function listenForInterruption(): Interruption {
   const controller = new AbortController()
-  const interruption: Interruption = { signal: controller.signal, status: 0, isUncertain: false }
+  const interruption: Interruption = { signal: controller.signal, status: 0, isUncertain: false, hasChanged: false }
   const interrupt = (signal: keyof typeof statuses) => {
     interruption.status ||= statuses[signal]
     controller.abort()
@@ -62,7 +64,11 @@ export function interruptible(db: Db, interruption: Interruption, onWait: (answe
     }
     signal.addEventListener('abort', note, { once: true })
     const forget = () => signal.removeEventListener('abort', note)
-    answer.then(forget, forget)
+    const onAnswer = () => {
+      forget()
+      interruption.hasChanged ||= isChange()
+    }
+    answer.then(onAnswer, forget)
     return untilInterrupted(interruption, answer, 0)
   }
 

@@ -61,7 +61,7 @@ export const commands = onDatabase([
   {
     usage: 'orgs update ORG --store-text on|off',
     description: 'allows storing the texts of prompts, or not; off erases them',
-    ifInterrupted: 'texts are no longer stored; some may not be erased yet: run it again',
+    ifPartlyDone: 'texts are no longer stored; some may not be erased yet: run it again',
     verifyWith: 'orgs list',
     check: storeTextOption,
     async run({ db, clock, args, output }) {

@@ -61,7 +61,7 @@ export const commands = onDatabase([
   {
     usage: 'prompts forget-text PROMPT',
     description: 'permanently erases the stored texts of a prompt',
-    ifInterrupted: 'some texts are erased; run it again to erase the rest',
+    ifPartlyDone: 'some texts are erased; run it again to erase the rest',
     verifyWith: 'history show ID --diff',
     async run({ db, clock, args, output }) {
       const id = args.positional(0)
@@ -72,7 +72,7 @@ export const commands = onDatabase([
   {
     usage: 'prompts erase PROMPT [--yes]',
     description: 'permanently erases a prompt with its signals, history and texts, after asking',
-    ifInterrupted: 'the prompt is archived and partly erased; run it again to erase the rest',
+    ifPartlyDone: 'the prompt is archived and partly erased; run it again to erase the rest',
     verifyWith: 'prompts list --org ORG --archived all',
     check: requireConsent,
     async run({ db, clock, args, output, progress, interruption: { signal } }) {

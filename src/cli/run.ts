@@ -102,9 +102,18 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
   }
 }
 
-const neverInterrupted: Interruption = { signal: new AbortController().signal, status: 0, isUncertain: false }
+const neverInterrupted: Interruption = {
+  signal: new AbortController().signal,
+  status: 0,
+  isUncertain: false,
+  hasChanged: false,
+}
 
-function describeInterruption({ verifyWith, ifInterrupted }: Partial<Command>, { isUncertain }: Interruption): string {
+function describeInterruption(
+  { verifyWith, ifInterrupted, ifPartlyDone }: Partial<Command>,
+  { isUncertain, hasChanged }: Interruption,
+): string {
+  if (hasChanged && ifPartlyDone) return `Interrupted: ${ifPartlyDone}.`
   if (!isUncertain || !verifyWith) return `Interrupted: ${ifInterrupted ?? 'nothing was changed'}.`
   return (
     'Interrupted before the database had answered: the change may or may not have been made. ' +

@@ -42,7 +42,7 @@ export const signalDataCommands = onDatabase([
   {
     usage: 'signals purge --before TIME --prompt PROMPT|--org ORG|--all-orgs [--dry-run] [--yes]',
     description: 'permanently erases the signals older than a time, after showing their number and asking',
-    ifInterrupted: 'what was erased stays erased; run it again to erase the rest',
+    ifPartlyDone: 'what was erased stays erased; run it again to erase the rest',
     verifyWith: 'signals export --org ORG --until TIME',
     check(args) {
       const sources = [hasOption(args, 'prompt'), hasOption(args, 'org'), args.options['all-orgs'] === true]

@@ -12,6 +12,7 @@ import {
   createFolder,
   createOperator,
   eventually,
+  onTerminal,
   run,
   type Settings,
   startStopwatch,
@@ -143,7 +144,39 @@ test('a health check says nothing of a server that has not answered yet', async 
   await eventually(check, interrupted('Interrupted: nothing was changed.'), WAIT_MS)
 })
 
+test('what asks before it erases has changed nothing', async () => {
+  const { settings, tenant } = database
+  for (const command of ['prompts erase', 'signals purge --before 2026-01-01 --prompt']) {
+    const shown = await onTerminal([...command.split(' '), tenant.prompt], settings, '\x03', 130)
+    expect(shown).toContain('Interrupted: nothing was changed.')
+  }
+})
+
 if (engine === 'postgres') {
+  test('a prompt is partly erased, though the database has not answered to the last step', async () => {
+    const { settings, tenant } = database
+    const { id: prompt } = await createOperator(settings).one(
+      'prompts',
+      'create',
+      '--org',
+      tenant.org,
+      '--name',
+      'Erased',
+    )
+    const db = await openTest(settings)
+    await db.transaction(async (sql) => {
+      await sql`lock table signals in exclusive mode`
+      const command = start(['prompts', 'erase', prompt, '--yes'], settings)
+      const isArchived = async () => (await db.sql`select from prompts where public_id = ${prompt} and archived`).length
+      await eventually(isArchived, 1, WAIT_MS)
+      expect(await command.interrupt('SIGINT', 500)).toEqual(
+        interrupted('Interrupted: the prompt is archived and partly erased; run it again to erase the rest.'),
+      )
+    })
+    await db.close()
+    expect(await createOperator(settings).one('prompts', 'erase', prompt, '--yes')).toEqual({ erased: prompt })
+  })
+
   test('a change without an answer of the database is reported as uncertain; a query changes nothing', async () => {
     const db = await openTest(database.settings)
     const blocked = () =>
