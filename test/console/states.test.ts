@@ -29,6 +29,7 @@ test.each([
   ],
   ['429', keysAnswer(429, { code: 'rate_limited' }, { 'retry-after': '7300' }), 'Try again in 2 hours.'],
   ['503', keysAnswer(503, { code: 'unavailable' }), 'its database does not answer. Try again shortly.Try again'],
+  ['429 of a proxy', keysAnswer(429, {}, { 'retry-after': new Date().toUTCString() }), 'Try again in a moment.'],
   ['500', keysAnswer(500, { code: 'internal_error', request_id: 'abc-123' }), 'Request abc-123'],
 ])('a %s says what it means and what to do', async (_, options, says) => {
   const { page } = await own.open('/settings/keys', options)

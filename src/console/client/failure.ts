@@ -28,8 +28,9 @@ type Envelope = { error?: { message?: string; scope?: string; request_id?: strin
 export function failureOf({ status, headers }: Response, body: unknown): Failure {
   const { error = {} } = (typeof body === 'object' && body !== null ? body : {}) as Envelope
   const { message = '', details = [], scope, request_id } = error
-  const retryAfter = headers.get('retry-after')
-  const againAt = retryAfter === null ? undefined : new Date(Date.now() + Number(retryAfter) * 1_000)
+  // A proxy may send a date instead of seconds.
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  const againAt = Number.isNaN(seconds) ? undefined : new Date(Date.now() + seconds * 1_000)
   if (status === 401) return { kind: 'signed out' }
   if (status === 403 && scope) return { kind: 'forbidden', scope }
   if (status === 404) return { kind: 'missing' }
