@@ -2,7 +2,8 @@ import type { FunctionComponent } from 'preact'
 import type { ConsolePath } from '../http/console_paths.ts'
 import type { Scope } from '../lib/scopes.ts'
 import type { Failure } from './client/failure.ts'
-import { useOwnKey } from './client/organisation.ts'
+import { useOwnKeyQuery } from './client/organisation.ts'
+import { retryFailed } from './client/query.ts'
 import { usePlace } from './client/router.ts'
 import { useSession } from './client/use_session.ts'
 import { Audit } from './pages/audit.tsx'
@@ -51,7 +52,10 @@ type SignedInProps = { linkFailure: Failure | undefined; onSignOut(): void }
 
 function SignedIn({ linkFailure, onSignOut }: SignedInProps) {
   const { page } = usePlace()
-  const own = useOwnKey()
+  const { data, failure } = useOwnKeyQuery()
+  const own = data?.data
+  // Without the key's scopes there is no way to any page.
+  const whyNone = own ? undefined : failure
   const path = page?.path ?? ''
   const shown = page && pages[page.path]
   const isForbidden = shown && own && !own.scopes.includes(shown.scope)
@@ -72,13 +76,18 @@ function SignedIn({ linkFailure, onSignOut }: SignedInProps) {
         {own && isSetting(path) && (
           <Nav class="subnav" label="Settings" places={settings} isHere={(place) => place === path} />
         )}
-        {!shown && <PageNotFound />}
+        {whyNone && (
+          <Page title="Not available">
+            <FailureNote failure={whyNone} retry={retryFailed} />
+          </Page>
+        )}
+        {!shown && !whyNone && <PageNotFound />}
         {isForbidden && (
           <Page title="No access">
             <FailureNote failure={{ kind: 'forbidden', scope: shown.scope }} />
           </Page>
         )}
-        {shown && !isForbidden && <shown.Content key={`${path} ${page.prompt}`} prompt={page.prompt} />}
+        {shown && !isForbidden && !whyNone && <shown.Content key={`${path} ${page.prompt}`} prompt={page.prompt} />}
       </main>
     </>
   )

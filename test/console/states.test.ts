@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import type { Route } from 'playwright-core'
 import type { Watched } from '../browser.ts'
 import { findBarriers } from '../browser.ts'
+import { eventually } from '../program.ts'
 import { useConsole } from './open.ts'
 
 const own = useConsole()
@@ -28,8 +29,8 @@ test.each([
     '“From” must be earlier than “Before”.',
   ],
   ['429', keysAnswer(429, { code: 'rate_limited' }, { 'retry-after': '7300' }), 'Try again in 2 hours.'],
-  ['503', keysAnswer(503, { code: 'unavailable' }), 'its database does not answer. Try again shortly.Try again'],
   ['429 of a proxy', keysAnswer(429, {}, { 'retry-after': new Date().toUTCString() }), 'Try again in a moment.'],
+  ['503', keysAnswer(503, { code: 'unavailable' }), 'its database does not answer. Try again shortly.Try again'],
   ['500', keysAnswer(500, { code: 'internal_error', request_id: 'abc-123' }), 'Request abc-123'],
 ])('a %s says what it means and what to do', async (_, options, says) => {
   const { page } = await own.open('/settings/keys', options)
@@ -67,6 +68,22 @@ test('offline, what was read stays, and trying again heals it', async () => {
   await page.context().setOffline(false)
   await page.getByRole('button', { name: 'Try again' }).click()
   await page.getByRole('row').nth(1).waitFor()
+  expect(await page.getByRole('alert').count()).toBe(0)
+})
+
+test('a page opened while the service is away says so once, and trying again brings all of it', async () => {
+  let isAway = true
+  const { page } = await own.open('/settings/keys', {
+    expectsTroubles: true,
+    prepare: ({ page }) => page.route('**/api/v1/**', (route) => (isAway ? route.abort() : route.continue())),
+  })
+  await page.getByRole('alert').getByText('The service cannot be reached').waitFor()
+  await eventually(() => page.getByRole('alert').count(), 1)
+  expect(await findBarriers(page)).toEqual([])
+  isAway = false
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('row').nth(1).waitFor()
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Usage' }).waitFor()
   expect(await page.getByRole('alert').count()).toBe(0)
 })
 

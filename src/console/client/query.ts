@@ -41,9 +41,14 @@ export async function change<Data>(asked: Parameters<typeof answerOf<Data>>[0], 
 }
 
 /** Asks again for every answer whose name begins so. */
-export function refresh(...names: string[]): void {
+export const refresh = (...names: string[]): void => askAgain((_, name) => names.some((one) => name.startsWith(one)))
+
+/** Asks again for all that failed: the service was away for the whole page, its navigation included. */
+export const retryFailed = (): void => askAgain(({ failure }) => failure !== undefined)
+
+function askAgain(isMeant: (entry: Entry, name: string) => boolean): void {
   for (const [name, entry] of entries) {
-    if (!names.some((one) => name.startsWith(one))) continue
+    if (!isMeant(entry, name)) continue
     entry.answeredAt = never
     for (const watch of entry.watchers) watch()
   }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { Failure } from '../client/failure.ts'
-import type { Query } from '../client/query.ts'
+import { type Query, retryFailed } from '../client/query.ts'
 import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 import { formatDistance } from './format.ts'
@@ -9,12 +9,12 @@ import { Code } from './text.tsx'
 type AwaitProps<Data> = { query: Query<Data>; children(data: Data): ComponentChildren }
 
 /** Shows the data, or why it is missing. A short wait shows nothing. */
-export function Await<Data>({ query: { data, failure, isSlow, reload }, children }: AwaitProps<Data>) {
+export function Await<Data>({ query: { data, failure, isSlow }, children }: AwaitProps<Data>) {
   // Earlier data stays visible while the service is away, but not for a key that has lost access.
   const isAway = failure && ['offline', 'unavailable', 'failed'].includes(failure.kind)
   return (
     <>
-      {failure && <FailureNote failure={failure} retry={reload} />}
+      {failure && <FailureNote failure={failure} retry={retryFailed} />}
       {data !== undefined && (!failure || isAway) && children(data)}
       {data === undefined && !failure && (isSlow ? <Skeleton /> : <div class="pending" />)}
     </>
