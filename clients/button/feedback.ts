@@ -88,15 +88,17 @@ class PromptFeedback extends HTMLElement {
   }
 
   #choose(value: Value) {
-    if (value === this.#sent) return
+    const isSent = value === this.#sent
+    if (isSent && !this.#pending) return
     this.#show(value, '')
-    if (!this.hasAttribute('comment')) {
+    if (!isSent && !this.hasAttribute('comment')) {
       this.#send(value)
       return
     }
-    this.#pending = value
-    this.#form.hidden = false
-    this.#comment.focus()
+    // Back to what was sent, the other choice is dropped.
+    this.#pending = isSent ? undefined : value
+    this.#form.hidden = isSent
+    if (!isSent) this.#comment.focus()
   }
 
   async #send(value: Value) {

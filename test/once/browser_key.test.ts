@@ -102,6 +102,19 @@ test('a comment goes with the signal; a choice without one counts when the page 
   await eventually(recorded, [commented, { ...positive, value: 'negative' }], 20_000)
 })
 
+test('going back to the choice that was sent drops the other one', async () => {
+  const page = await openPage('comment')
+  await up(page).click()
+  await page.getByRole('button', { name: 'Send' }).click()
+  await status(page).getByText('Thank you.').waitFor()
+  await down(page).click()
+  await up(page).click()
+  expect(await up(page).getAttribute('aria-pressed')).toBe('true')
+  expect(await page.getByLabel('Comment').isVisible()).toBe(false)
+  await page.goto('about:blank')
+  expect(await recorded()).toEqual([positive])
+})
+
 test('the page hears what became of a click, and a refused one can be repeated', async () => {
   const page = await openPage('', 0)
   const heard = page.evaluate(
