@@ -206,6 +206,9 @@ class Client:
                     return attempt()
                 except urllib.error.HTTPError as error:
                     raise _error_of(error) from None
+                except UnicodeEncodeError:
+                    # The API key or the idempotency key cannot be sent. Another attempt would not help.
+                    raise
                 except (socket.timeout, TimeoutError) as error:
                     message = f"There was no answer within {self._timeout} seconds."
                     raise PromptSignalsError(message, 0, "timeout") from error

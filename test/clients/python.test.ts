@@ -74,6 +74,15 @@ except TypeError as error:
   expect(await python(caught, 'http://127.0.0.1:9')).toBe(message)
 })
 
+test('a key that no header can hold is an error before anything is sent', async () => {
+  const caught = `
+try:
+  Client("http://127.0.0.1:9", "psk_…", retries=0).usage()
+except UnicodeEncodeError as error:
+  show(error.object)`
+  expect(await python(caught)).toBe('Bearer psk_…')
+})
+
 test('times and booleans are written as the service reads them', async () => {
   const counted = `
 import datetime

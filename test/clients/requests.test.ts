@@ -70,6 +70,18 @@ test('an error has its status, code, request and details, and is not repeated wh
   expect(keys).toHaveLength(1)
 })
 
+test('what cannot be sent is an error before anything is sent, and rejects in a buffer', async () => {
+  const { client, keys } = clientWith([])
+  const metadata: Record<string, unknown> = {}
+  metadata.self = metadata
+  const errorOf = (sent: Promise<unknown>) => sent.catch(({ name }) => name)
+  expect(await errorOf(client.signals.recordMany(tenant.prompt, [{ value: 'positive', metadata }]))).toBe('TypeError')
+  expect(await errorOf(clientWith([], { key: 'psk_…' }).client.usage())).toBe('TypeError')
+  const buffer = createSignalBuffer({ signals: client.signals, onError: () => {} })
+  expect(await errorOf(buffer.record(tenant.prompt, 'positive', { metadata }))).toBe('TypeError')
+  expect(keys).toEqual([])
+})
+
 test('a redirect is an error, and not followed', async () => {
   const requests: string[] = []
   const moved = Bun.serve({

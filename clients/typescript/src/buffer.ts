@@ -66,8 +66,7 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
         const results = await signals.recordMany(prompt, batch, { signal: stop.signal })
         return results.map((result) => (result.status === 201 ? result : errorOf(result.status, result.error)))
       } catch (error) {
-        if (!(error instanceof PromptSignalsError && isTemporary(error)))
-          return batch.map(() => (error instanceof Error ? error : new Error(String(error))))
+        if (!(error instanceof PromptSignalsError && isTemporary(error))) return batch.map(() => toError(error))
         await sleep(waitMs(failures, error.retryAfterMs), stop.signal).catch(() => {})
       }
     }
@@ -88,13 +87,16 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
       })
       // Nobody may wait for `recorded`: without a handler, its rejection would end the process.
       const settled = recorded.catch((error) => onError(error, signal))
-      if (isClosed) settle(new Error('The buffer is closed.'))
-      else if (waiting.length >= capacity) settle(new Error(`The buffer is full: ${capacity} signals wait.`))
-      else {
+      try {
+        if (isClosed) throw new Error('The buffer is closed.')
+        if (waiting.length >= capacity) throw new Error(`The buffer is full: ${capacity} signals wait.`)
+        // Throws for metadata that is not JSON.
         const bytes = new TextEncoder().encode(JSON.stringify(signal)).length
         waiting.push({ ...signal, bytes, settle, settled })
         if (waiting.length >= batchSize) sendAll()
         else timer ??= setTimeout(sendAll, intervalMs)
+      } catch (error) {
+        settle(toError(error))
       }
       return recorded
     },
@@ -108,6 +110,8 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
     },
   }
 }
+
+const toError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))
 
 /** Without the signal, which may hold what users wrote. */
 const warn = (error: Error): void => console.warn(`A signal was not recorded: ${error.message}`)

@@ -97,6 +97,13 @@ export function createSend({ url, key, fetch: given, timeoutMs = 10_000, retries
     { body, idempotencyKey, signal, keepalive = false }: RequestBody,
     read: (response: Response) => Answer | Promise<Answer>,
   ): Promise<Answer> {
+    // What cannot be sent at all throws here: it is not the service that fails, and another attempt would not help.
+    const headers = new Headers({
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    })
+    const content = body === undefined ? {} : { body: JSON.stringify(body) }
     const timeout = new AbortController()
     const timer = setTimeout(() => timeout.abort(), timeoutMs)
     try {
@@ -106,12 +113,8 @@ export function createSend({ url, key, fetch: given, timeoutMs = 10_000, retries
         // A redirect would turn a POST into a GET, whose answer is a success, too.
         redirect: 'manual',
         signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
-        headers: {
-          authorization: `Bearer ${key}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        headers,
+        ...content,
       })
       if (!response.ok) throw errorOf(response.status, await readError(response), response.headers)
       return await read(response)
