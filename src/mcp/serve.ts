@@ -1,6 +1,6 @@
 // Answers messages of the Model Context Protocol. Loaded with the first such request: the library is large.
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import { keepLargeIntegers, requestOf, type Tool } from './tools.ts'
+import { keepLargeIntegers, problemOf, requestOf, type Tool } from './tools.ts'
 
 /** Calls a route of the interface as the caller of the message. */
 export type CallRoute = (
@@ -39,7 +39,9 @@ export async function answerMessage(
     server.setRequestHandler('tools/list', () => ({ tools: allowed.map(describe) }))
     server.setRequestHandler('tools/call', async ({ params: { name, arguments: given = {} } }) => {
       const tool = allowed.find((one) => one.name === name)
-      return tool ? callTool(tool, given, callRoute) : failed(`There is no tool ${name}, or the key may not use it.`)
+      if (!tool) return failed(`There is no tool ${name}, or the key may not use it.`)
+      const problem = problemOf(tool, given)
+      return problem ? failed(problem) : callTool(tool, given, callRoute)
     })
     return server
   })
@@ -55,12 +57,25 @@ async function callTool(tool: Tool, given: Record<string, unknown>, callRoute: C
     if (answer.error) return failed(explain(answer.error))
     const note = asked === given ? {} : { shortened: `To 20 kB: go on with limit ${asked.limit}.` }
     const structuredContent = { ...answer, ...note }
-    const text = JSON.stringify(structuredContent)
+    let text = JSON.stringify(structuredContent)
+    while (text.length > maxLength && sumUpPrompts(structuredContent)) text = JSON.stringify(structuredContent)
     if (text.length <= maxLength) return { content: [{ type: 'text' as const, text }], structuredContent }
     const smaller = smallerPage(answer, text.length)
     if (!smaller) return failed('The answer is longer than 20 kB. Ask for a shorter time or a longer interval.')
     asked = { ...given, ...smaller }
   }
+}
+
+type Usage = { prompts: { total: number }[]; other_prompts: { prompts: number; total: number } }
+
+/** The usage has no pages: adds its last prompts to the others, as the interface does past the first hundred. */
+function sumUpPrompts({ data }: Answer): boolean {
+  const { prompts = [], other_prompts: others } = data as Partial<Usage>
+  const last = prompts.splice(-10)
+  if (!others || last.length === 0) return false
+  others.prompts += last.length
+  for (const { total } of last) others.total += total
+  return true
 }
 
 /** The page that begins with the same item and is short enough, if its items are alike. Its size divides the larger one. */

@@ -116,6 +116,15 @@ type Arguments = Record<string, unknown>
 export const keepLargeIntegers = (_: string, value: unknown, context?: { source?: string }): unknown =>
   Number.isInteger(value) && !Number.isSafeInteger(value) ? JSON.rawJSON(context?.source ?? String(value)) : value
 
+/** What the route cannot tell, as it sees only the request. */
+export function problemOf({ required }: Tool, given: Arguments): string | undefined {
+  const missing = required.find((name) => (given[name] ?? null) === null)
+  if (missing) return `${missing}: must be given.`
+  const { metadata = null } = given
+  // The fields of a text would be its characters.
+  if (typeof metadata !== 'object' || Array.isArray(metadata)) return 'metadata: must be an object.'
+}
+
 const write = (value: unknown): string => (typeof value === 'string' ? value : String(JSON.stringify(value)))
 
 /** The request of a call: the parameters of its path, its query, its body and its headers. */

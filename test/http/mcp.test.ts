@@ -92,6 +92,39 @@ test('an error of the interface is the result of the call', async () => {
   expect(odd).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('printable ASCII') }] })
 })
 
+test('an argument that is missing, or metadata that is no object, is named', async () => {
+  const saidOf = async (name: string, given: object) => {
+    const { isError, content } = await call(name, given)
+    return isError && content[0].text
+  }
+  expect(await saidOf('get_history', {})).toBe('prompt_id: must be given.')
+  expect(await saidOf('record_signal', { prompt_id: tenant.prompt, value: null })).toBe('value: must be given.')
+  for (const metadata of ['gpt-5', '{"model":"gpt-5"}', ['model'], 5]) {
+    for (const [name, more] of [
+      ['list_signals', {}],
+      ['record_signal', { value: 'positive' }],
+    ] as const) {
+      expect(await saidOf(name, { prompt_id: tenant.prompt, metadata, ...more })).toBe('metadata: must be an object.')
+    }
+  }
+})
+
+test('the usage of a hundred long names is cut, and still adds up', async () => {
+  const { org } = tenant
+  const id = org.replace('org', 'pmt')
+  const { db } = service.services
+  await db.sql`
+    insert into prompts (organisation_id, public_id, name, created_at)
+    select id, ${id}::text || n, repeat('n', 195) || n, now() from organisations, generate_series(100, 199) n where public_id = ${org}`
+  const { key } = await service.createKey({ org }, ['usage:read', 'signals:write'])
+  for (let n = 100; n < 200; n += 1) await service.post(`/prompts/${id}${n}/signals`, key, { value: 'positive' })
+  const { content, structuredContent } = await call('get_usage', {}, key)
+  expect(content[0].text.length).toBeLessThanOrEqual(20_000)
+  const { used, prompts, other_prompts } = structuredContent.data
+  expect(prompts.length + other_prompts.prompts).toBe(100)
+  expect(prompts.reduce((sum: number, { total }: { total: number }) => sum + total, other_prompts.total)).toBe(used)
+})
+
 test('a long answer is cut to 20 kB, and the rest can be read', async () => {
   const signals = Array.from({ length: 10 }, (_, n) => ({
     value: 'positive',
