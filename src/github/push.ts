@@ -149,10 +149,13 @@ export async function recordBranchPush(sql: Sql, repo: RepositoryRef, push: Push
   await insertAffectedPrompts(sql, repo, push, pushedAt)
   const promptIds = push.affected.map(({ promptId }) => promptId)
   const entries: PromptEntry[] = []
-  for (const pr of await selectPullRequestsFrom(sql, repo, push.head)) {
+  for (const pr of await selectPullRequestsFrom(sql, repo, push.head, pushedAt)) {
     const added = await addPrompts(sql, repo, pr.number, promptIds)
-    // A pull request that ended at this commit was delivered before the push, and still lacks both entries.
-    entries.push(...openedEntries(added, pr, push.head.commitSha), ...endedEntries(added, pr))
+    // A pull request that has ended was delivered before the push, and still lacks both entries. But what else a merge
+    // brought is only known from its own push: the branch may have been merged before, which was not delivered yet.
+    const isKnownToEnd = pr.state === 'closed' || pr.head_sha === push.head.commitSha
+    entries.push(...openedEntries(added, pr, pr.state === 'open' ? push.head.commitSha : pr.head_sha))
+    entries.push(...(isKnownToEnd ? endedEntries(added, pr) : []))
   }
   return entries
 }

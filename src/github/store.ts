@@ -156,11 +156,14 @@ export const selectPushes = (sql: Sql, repo: RepositoryRef, { branch, commitSha 
       and (head_sha = ${commitSha} or push_shas @> array[${commitSha}]::text[])
     group by branch, head_sha, push_shas, all_new`
 
-/** Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final. */
+/**
+ * Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final: both get the known head, at
+ * which a late push records the opening.
+ */
 export async function savePullRequest(sql: Sql, repo: RepositoryRef, given: GivenPullRequest, action: string) {
   const pr: PullRequest = { ...given, reopenings: 0 }
   const row = { organisation_id: repo.organisationId, repository_id: repo.repositoryId, ...pr }
-  const [saved] = await sql<{ reopenings: number }>`
+  const [saved] = await sql<Pick<PullRequest, 'reopenings' | 'head_sha'>>`
     insert into github_pull_requests as known
     select * from json_populate_record(null::github_pull_requests, ${JSON.stringify(row)}::text::json)
     on conflict (organisation_id, repository_id, number) do update
@@ -171,17 +174,25 @@ export async function savePullRequest(sql: Sql, repo: RepositoryRef, given: Give
       closed_at = excluded.closed_at,
       reopenings = known.reopenings + (${action}::text = 'reopened')::integer
     where known.state <> 'merged' and ${action}::text <> 'opened'
-    returning reopenings`
-  return { ...pr, ...saved }
+    returning reopenings, head_sha`
+  if (saved) return { ...pr, ...saved }
+  const [known] = await sql<Pick<PullRequest, 'reopenings' | 'head_sha'>>`
+    select reopenings, head_sha from github_pull_requests
+    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and number = ${pr.number}`
+  return { ...pr, ...known }
 }
 
-/** The pull requests from a branch that are open, or that ended at its head. */
-export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, { branch, commitSha }: Head) =>
+/** The pull requests from a branch that a stored push to it belongs to, or that ended at its head. */
+export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, { branch, commitSha }: Head, pushedAt: Date) =>
   sql<PullRequest>`
-    select * from github_pull_requests
+    select * from github_pull_requests pr
     where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and head_branch = ${branch}
       and head_repository_id = ${repo.repositoryId} and base_branch <> ${branch}
-      and (state = 'open' or head_sha = ${commitSha})
+      and (
+        head_sha = ${commitSha}
+        or coalesce(closed_at, 'infinity') >= ${pushedAt}
+        and exists (select from github_prompts_on_branch(pr) a where a.head_sha = ${commitSha})
+      )
     order by number`
 
 /** The merged pull requests whose merge commit is in the push. */
@@ -221,7 +232,7 @@ export const addBranchPrompts = (sql: Sql, repo: RepositoryRef, number: number) 
     on conflict do nothing
     returning prompt_id as "promptId"`)
 
-/** Leaves out prompts that were first pushed after the pull request ended, by pushes that arrived before that news. */
+/** Leaves out prompts that were only pushed before the pull request or after its end, which may arrive in any order. */
 export const selectPullRequestPrompts = (sql: Sql, repo: RepositoryRef, number: number) =>
   promptIdsOf(sql`
     select p.prompt_id as "promptId"
@@ -233,7 +244,7 @@ export const selectPullRequestPrompts = (sql: Sql, repo: RepositoryRef, number: 
         or not exists (
           select from github_affected_prompts a
           where a.organisation_id = pr.organisation_id and a.repository_id = pr.repository_id
-            and a.branch = pr.head_branch and a.prompt_id = p.prompt_id and a.pushed_at > pr.closed_at
+            and a.branch = pr.head_branch and a.prompt_id = p.prompt_id
         )
       )
     order by p.prompt_id`)

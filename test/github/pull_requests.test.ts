@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { hookEachTest, paths } from './hook.ts'
+import { hookEachTest, paths, permutationsOf } from './hook.ts'
 import { idOf, merged, mergedEntry, opened, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
@@ -65,7 +65,7 @@ test('one that is reopened and closed again has an entry for each closing, and o
 test('what was pushed while it was closed counts when it is reopened', async () => {
   await hook.send('pull_request', pullRequest('opened'))
   await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
-  expect(await hook.send('push', toBranch({ after: sha('later') }))).toBe(0)
+  expect(await hook.send('push', toBranch({ after: sha('later'), at: '2026-11-14T15:00:00Z' }))).toBe(0)
   expect(await hook.send('pull_request', pullRequest('reopened', { headSha: sha('later') }))).toBe(1)
   expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('later')}`])
 })
@@ -76,6 +76,24 @@ test('a push that arrives after its pull request was closed records both its ope
   expect(await hook.send('push', toBranch())).toBe(2)
   expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`, `pr_closed 7 ${sha('warmer')}`])
 })
+
+test.each(permutationsOf(['first', 'opening', 'second', 'closing'] as const).map((order) => [order]))(
+  'a closed pull request is opened and closed once for each prompt: %j',
+  async (order) => {
+    const files = touching(paths.greeting, paths.farewell)
+    const second = { branch: 'warmer', after: sha('second'), commits: files, at: '2026-11-14T13:00:00Z' }
+    const deliveries = {
+      first: ['push', toBranch({ commits: touching(paths.greeting, paths.other) })],
+      opening: ['pull_request', pullRequest('opened')],
+      second: ['push', push(second)],
+      closing: ['pull_request', pullRequest('closed', { headSha: sha('second'), closedAt: '2026-11-14T14:00:00Z' })],
+    } as const
+    for (const [event, payload] of order.map((name) => deliveries[name])) await hook.send(event, payload)
+    for (const prompt of ['greeting', 'farewell', 'other'] as const) {
+      expect((await hook.history(prompt)).map(({ action }) => action)).toEqual(['pr_opened', 'pr_closed'])
+    }
+  },
+)
 
 test('the branch of a fork is not mistaken for ours of the same name', async () => {
   await hook.send('push', toBranch())
@@ -101,12 +119,21 @@ test('a branch that is used again after a merge starts over, but only for that b
   expect((await hook.story('greeting')).map((line) => line.slice(0, 11))).toEqual(['pr_opened 9', 'pr_merged 7'])
 })
 
+test('a late push from before a merge is not merged with the next pull request of its branch', async () => {
+  await hook.send('pull_request', merged())
+  const next = { number: 8, headSha: sha('next'), createdAt: '2026-11-14T14:00:00Z', closedAt: '2026-11-14T15:00:00Z' }
+  await hook.send('pull_request', pullRequest('opened', next))
+  await hook.send('push', toBranch({ after: sha('late') }))
+  await hook.send('pull_request', merged({ ...next, mergeSha: sha('next merge') }))
+  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`])
+})
+
 test('a recreated branch has nothing of its namesake, and a deleted one is still known', async () => {
   await hook.send('push', toBranch())
   await hook.send('push', push({ branch: 'warmer', deleted: true, at: '2026-11-14T12:10:00Z' }))
   expect(await hook.send('pull_request', pullRequest('opened'))).toBe(1)
   await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T12:40:00Z' }))
-  const recreated = { after: sha('recreated'), commits: touching(paths.other), at: '2026-11-14T12:20:00Z' }
+  const recreated = { after: sha('recreated'), commits: touching(paths.other), at: '2026-11-14T12:50:00Z' }
   await hook.send('push', toBranch(recreated))
   expect(await hook.send('pull_request', pullRequest('opened', { number: 8, headSha: sha('recreated') }))).toBe(1)
   expect(await hook.story('other')).toEqual([`pr_opened 8 ${sha('recreated')}`])
