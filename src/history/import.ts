@@ -12,6 +12,7 @@ const entriesPerBatch = 2_000
 /**
  * Records one entry per line, all or nothing, and returns the numbers of new and of known ones. The lines are read twice:
  * first to check them and to learn the prompts, because these have to be locked in order before the first entry is written.
+ * Lines that are not sorted by time are sorted in memory: whether an entry is a rollback depends on those before it.
  */
 export async function importHistory(
   db: Db,
@@ -21,8 +22,13 @@ export async function importHistory(
 ): Promise<{ recorded: number; known: number }> {
   const prompts = new Map<string, Prompt>()
   let total = 0
-  for await (const { prompt, lineNumber } of parseLines(readLines(), clock)) {
-    total = lineNumber
+  let lastTime = Number.NEGATIVE_INFINITY
+  let isSorted = true
+  for await (const { prompt, entry, lineNumber } of parseLines(readLines(), clock)) {
+    const time = entry.created_at.getTime()
+    isSorted &&= time >= lastTime
+    lastTime = time
+    total += 1
     if (!prompts.has(prompt)) prompts.set(prompt, await atLine(lineNumber, () => requirePrompt(db.sql, prompt)))
     if (total % entriesPerBatch === 0) onProgress(total, 'checked', null)
   }
@@ -33,23 +39,27 @@ export async function importHistory(
       const [ids, publicIds] = [owned.map(({ id }) => id), owned.map(({ publicId }) => publicId)]
       if (!(await lockHistories(sql, organisationId, ids, publicIds))) throw notFound()
     }
-    let [recorded, known] = [0, 0]
+    let [done, recorded] = [0, 0]
     let batch: (ReportedEntry & { organisationId: number })[] = []
-    for await (const { prompt, entry, isTimed, lineNumber } of parseLines(readLines(), clock)) {
+    const lines = parseLines(readLines(), clock)
+    for await (const { prompt, entry, isTimed } of isSorted ? lines : await sortByTime(lines)) {
       const { id: prompt_id, organisationId } = prompts.get(prompt) as Prompt
       batch.push({ ...entry, ...fromClient, prompt_id, organisationId, covers: [], isTimed })
-      if (batch.length < entriesPerBatch && lineNumber < total) continue
+      done += 1
+      if (batch.length < entriesPerBatch && done < total) continue
       for (const [owner, entries] of Map.groupBy(batch, (one) => one.organisationId)) {
         const { inserts } = await recordLocked(sql, owner, entries)
         recorded += inserts.length
-        known += entries.length - inserts.length
       }
       batch = []
-      onProgress(lineNumber, 'recorded', lineNumber / total)
+      onProgress(done, 'recorded', done / total)
     }
-    return { recorded, known }
+    return { recorded, known: total - recorded }
   })
 }
+
+const sortByTime = async <T extends { entry: { created_at: Date } }>(lines: AsyncIterable<T>): Promise<T[]> =>
+  (await Array.fromAsync(lines)).sort((a, b) => a.entry.created_at.getTime() - b.entry.created_at.getTime())
 
 /** Skips blank lines. */
 async function* parseLines(lines: AsyncIterable<string>, clock: Clock) {

@@ -55,6 +55,22 @@ test('records a rollback to a new commit, past one that is known', async () => {
   expect(await importing('-', both)).toMatchObject({ stdout: '{"recorded":2}\n' })
 })
 
+test('lines in no order of time lead to the same history, also when they are thousands', async () => {
+  const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1_000).toISOString()
+  const deployed = (commit_sha: string, seconds: number) =>
+    line({ commit_sha, branch_name: 'unordered', created_at: at(seconds) })
+  const others = Array.from({ length: 2_000 }, (_, index) => deployed(`other${index}`, 1_000 + index))
+  const lines = [deployed('a', 4), deployed('a', 3), deployed('a', 1), ...others, deployed('b', 2)]
+  expect(await importing('-', lines.join('\n'))).toMatchObject({ stdout: '{"recorded":2003}\n' })
+  const { body } = await client.getHistory(tenant.prompt, tenant.key, `?branch=unordered&until=${at(999)}`)
+  const shown = body.data.map(({ commit_sha, created_at }: Record<string, string>) => [commit_sha, created_at])
+  expect(shown).toEqual([
+    ['a', at(3)],
+    ['b', at(2)],
+    ['a', at(1)],
+  ])
+})
+
 test('accepts a file with a byte order mark', async () => {
   const { total } = await recorded()
   expect(await importing(fileOf(`\uFEFF${line()}\n`))).toMatchObject({ status: 0, stdout: '{"recorded":1}\n' })
