@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import { classifyError } from '../db/errors.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, parseReported, recordEntries } from '../history/record.ts'
@@ -101,8 +102,16 @@ export async function receiveDelivery(
       return linked && recordEvent(sql, clock, repo, { id, signature }, event, linked)
     }, permitRequest)
   // Moved links are committed first: moving them locks prompts, and lockHistories must be the first to lock any.
-  return (await record(true)) ?? ((await record(false)) as DeliveryResult)
+  const attempt = async () => (await record(true)) ?? ((await record(false)) as DeliveryResult)
+  return attempt().catch((error) => {
+    if (!mayBeErasure(error)) throw error
+    return attempt()
+  })
 }
+
+/** A prompt that was found may be erased before it is locked. A second attempt does not find it. */
+const mayBeErasure = (error: unknown): boolean =>
+  classifyError(error) === 'bad_row' || (error instanceof ServiceError && error.code === 'not_found')
 
 /** Validates a delivery. Returns undefined for an event that is not handled. */
 function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {

@@ -68,3 +68,18 @@ test('a delivery that moves links does not deadlock with a batch that locks the 
   })
   expect(await delivery).toBe(1)
 })
+
+test('a delivery that waits while one of its prompts is erased is recorded for the others', async () => {
+  const { db } = service.services
+  const hook = await createHook(service)
+  const { id } = await requirePrompt(db.sql, hook.prompts.greeting)
+  const commits = [{ modified: [paths.greeting, paths.farewell] }]
+  let delivery = Promise.resolve(0)
+  await db.transaction(async (sql) => {
+    await sql`delete from prompts where id = ${id}`
+    delivery = hook.send('push', push({ commits }))
+    await eventually(countWaiting, 1)
+  })
+  expect(await delivery).toBe(1)
+  expect(await hook.history('farewell')).toHaveLength(1)
+})
