@@ -75,8 +75,14 @@ export async function planSync(
   const byPath = new Map(prompts.map((prompt) => [encode(prompt.path), prompt]))
   const promptAt = followFiles(commits, branchCommits, changes, byPath)
   function promptsIn(commit: Commit, isCounted = (_path: string) => true): SyncedPrompt[] {
-    const paths = (changes.get(commit) ?? []).map(({ path }) => path).filter(isCounted)
-    return [...new Set(paths.flatMap((path) => promptAt(commit, path) ?? []))]
+    const files = changes.get(commit) ?? []
+    const changed = files.filter(({ path }) => isCounted(path)).map(({ path }) => promptAt(commit, path))
+    // A file that was renamed, and whose path has a new file later, was removed in between.
+    const left = files.map(({ from }) => {
+      const [before, after] = [commit.parents[0], commit].map((at) => (at && from ? promptAt(at, from) : undefined))
+      return before === after ? after : undefined
+    })
+    return [...new Set([...changed, ...left].filter((prompt) => prompt !== undefined))]
   }
   const merges = new Set(branchCommits.filter(isFlattenedMerge).map(({ commit }) => commit))
   const edited = await readFilesEditedInMerges(

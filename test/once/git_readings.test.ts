@@ -230,6 +230,9 @@ describe('names', () => {
       'a.md deployed "A new a" Ada 01-01T12',
       'b.md deployed "Change b" Ada 01-01T13',
     ])
+    // The webhook reports that a.md is gone, too.
+    const ofA = [begun, 'deployed "Rename" Ada 01-01T11', 'deployed "A new a" Ada 01-01T12']
+    expect(await story(clone, { paths: ['a.md'] })).toEqual(ofA)
   })
 
   test('a file that was renamed and removed keeps its history, and its link follows once it is there again', async () => {
