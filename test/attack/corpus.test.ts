@@ -105,13 +105,6 @@ test('as headers', async () => {
   expect(await attack(inputs)).toContain(201)
 })
 
-test('as keys', async () => {
-  const inputs = corpus.authorizations.flatMap((value) =>
-    lists().map((path) => request('GET', path, [`Authorization: ${value}`])),
-  )
-  expect((await attack(inputs)).filter((outcome) => outcome !== 401 && outcome !== 'bare')).toEqual([])
-})
-
 test('as bodies, and as every text in them', async () => {
   const texts = corpus.nastyTexts.flatMap((text) => [
     JSON.stringify({ name: text, id: text, repository: text, path: text, preset: text, expires_at: text }),
@@ -125,13 +118,6 @@ test('as bodies, and as every text in them', async () => {
     writes().map((path) => request('POST', path, [bearer(), json], body)),
   )
   expect(await attackHttp(inputs)).toEqual(expect.arrayContaining([201, 422]))
-})
-
-test('as declarations of a body', async () => {
-  const inputs = corpus.encodings.flatMap((lines) =>
-    [signals(), '/api/v1/keys'].map((path) => request('POST', path, [bearer(), lines], signal)),
-  )
-  expect(await attackHttp(inputs)).toContain(422)
 })
 
 test('as raw bytes on a connection', async () => {

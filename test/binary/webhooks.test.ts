@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
-import { testInFullRun } from '../full.ts'
-import { createDatabaseWithTenant, engine } from '../harness.ts'
+import { createDatabaseWithTenant } from '../harness.ts'
 import { createFolder, createOperator, eventually, type Row, type Server, startServer } from '../program.ts'
 import { hang, type Received, useReceiver } from '../webhooks/receiver.ts'
 
@@ -92,26 +91,6 @@ test('the binary sends over TLS to the name of the certificate, and through no p
   expect(receiver.received).toHaveLength(1)
   expect(proxied).toBe(0)
   expect(await server.stop()).toBe(0)
-  await close()
-})
-
-// It waits for the end of a claim. That a claim ends is held by test/webhooks/deliver.test.ts.
-testInFullRun('another replica sends what a killed one was sending, with the same id', async () => {
-  const { startServer, createEndpoint, record, deliveries, close } = await start()
-  receiver.answer = hang
-  const { id } = await createEndpoint(url)
-  const first = await startServer()
-  expect((await record(first, 'c0ffee')).status).toBe(201)
-  await eventually(() => receiver.received.length, 1)
-  // The embedded engine serves one process at a time.
-  const beside = engine === 'postgres' ? await startServer() : undefined
-  await first.kill()
-  receiver.answer = () => new Response('thanks')
-  const second = beside ?? (await startServer())
-  await eventually(() => receiver.received.length, 2, 40_000)
-  expect(new Set(receiver.received.map((one) => one.id)).size).toBe(1)
-  expect(await second.stop()).toBe(0)
-  expect(await deliveries(id)).toEqual([['delivered', 'thanks']])
   await close()
 })
 

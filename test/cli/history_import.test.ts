@@ -121,10 +121,7 @@ test.each([
   ['not JSON', () => '{', /^Line 3: This is not JSON\.$/],
   ['no object', () => '[1]', /^Line 3: .* \/prompt must be a prompt id$/],
   ['an unknown prompt', () => line({ prompt: 'pmt_none' }), /^Line 3: There is no prompt pmt_none\.$/],
-  ['an unknown action', () => line({ action: 'reverted' }), /^Line 3: .* \/action must be deployed, /],
-  ['a time no database keeps', () => line({ created_at: '0000-01-01T00:00:00Z' }), /^Line 3: .* \/created_at must be /],
   ['a NUL', () => line({ commit_sha: 'a\0b' }), /^Line 3: .* \/commit_sha contains characters that are not/],
-  ['half a surrogate pair', () => line({ commit_sha: 'a\ud800b' }), /^Line 3: .* \/commit_sha contains /],
 ])('a last line with %s leaves nothing behind and is named', async (_, bad, message) => {
   const before = await recorded()
   const rejection = errorLineOf(await importing('-', `${line()}\n${line()}\n${bad()}`))

@@ -419,24 +419,6 @@ test('the signals are exported as a file, as they are filtered', async () => {
   await page.getByText('Export (ignores the metadata filter)').waitFor()
 })
 
-test('a change whose predecessor has too few signals says that more of its own would not decide it', async () => {
-  const { id } = (await own.service.post('/prompts', own.admin, { name: 'few' })).body.data
-  await own.service.addHistory(id, [
-    deployed('8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', daysAgo(2)),
-    merged('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', daysAgo(1), 8),
-  ])
-  await addSignals(own.service, id, [
-    { value: 'positive', at: daysAgo(1.5) },
-    { value: 'negative', at: daysAgo(0.5) },
-  ])
-  const { page } = await own.open(`/prompts/${id}`)
-  const answer = page.locator('.answer')
-  await answer.waitFor()
-  expect(await answer.textContent()).toMatch(
-    /^\? Not decided since PR #8: 100\.0 → 0\.0 % positive \(−100\.0 points, between −100\.0 and \+\d\d\.\d\)\. /,
-  )
-})
-
 test('a change is told by its title, and a comparison is missing for one of two reasons', async () => {
   const { id } = (await own.service.post('/prompts', own.admin, { name: 'titled' })).body.data
   const first = { ...deployed('8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', daysAgo(2)), title: 'Greet by first name' }

@@ -166,8 +166,3 @@ test('what is quick shows no sign of waiting, and what is slow does', async () =
   await page.getByRole('row').nth(1).waitFor()
   expect(await page.getByText('Loading').count()).toBe(0)
 })
-
-test('an address that is none of the console is a 404 of the service', async () => {
-  const answer = await fetch(`${own.service.url}/settings/nothing`)
-  expect([answer.status, ((await answer.json()) as { error: { code: string } }).error.code]).toEqual([404, 'not_found'])
-})

@@ -108,34 +108,6 @@ test('says what is wrong with files that it cannot use, and frees the data direc
   await (await openEmbedded(old)).close()
 })
 
-const inserting = `import postgres from 'postgres'
-  import { openEmbedded } from './src/db/embedded.ts'
-  const embedded = await openEmbedded(process.argv.at(-1))
-  const sql = postgres({ socket: embedded.connect, max: 1, ssl: false, onnotice: () => {} })
-  await sql\`create table if not exists acknowledged (id int primary key, filler text)\`
-  const [{ first }] = await sql\`select coalesce(max(id), 0)::int + 1 as first from acknowledged\`
-  for (let id = first; ; id++) {
-    await sql\`insert into acknowledged values (\${id}, repeat('x', 2000))\`
-    console.log(id)
-    if (id % 400 === 0) void embedded.checkpoint()
-  }`
-
-test('holds every acknowledged row after kill -9, time after time', async () => {
-  const dir = join(root, 'killed')
-  let last = 0
-  for (const acknowledged of [1, 700, 1500]) {
-    const { child, lines } = runChild(inserting, dir)
-    const target = last + acknowledged
-    for await (const line of lines) {
-      last = Number(line)
-      if (last === target) child.kill('SIGKILL')
-    }
-  }
-  const [found] = await reopen(dir, (sql) => sql`select count(*)::int as rows, max(id) as last from acknowledged`)
-  expect(found?.rows).toBe(found?.last)
-  expect(found?.rows).toBeGreaterThanOrEqual(last)
-})
-
 test('opens a directory whose first start was killed while it was being made', async () => {
   const dir = join(root, 'half')
   const { child, lines } = runChild(

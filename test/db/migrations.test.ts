@@ -40,14 +40,6 @@ test('every file of sql/ is a migration, in order and under its own name', () =>
   expect(files.map((file) => Number(file.slice(0, 4)))).toEqual(files.map((_, index) => index + 1))
 })
 
-test('an empty database is brought to the newest schema, and says how', async () => {
-  const { settings, use } = await openOwn()
-  await use((db) => db.sql.script(emptied))
-  const names = migrations.map(({ name }) => name)
-  expect(await createOperator(settings).one('migrate')).toEqual({ applied: names, version: names.length })
-  expect(await use(versions)).toEqual(names.map((name, index) => ({ version: index + 1, name })))
-})
-
 test('the tables that grow with the signals are vacuumed early', async () => {
   const { use } = await openOwn()
   const options = ['autovacuum_vacuum_scale_factor=0.02', 'autovacuum_vacuum_insert_scale_factor=0.02']

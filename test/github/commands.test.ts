@@ -1,10 +1,9 @@
 import { expect, test } from 'bun:test'
-import { run } from '../program.ts'
 import { useProgram } from '../use.ts'
 import { headersOf } from './hook.ts'
 import { push, sha } from './payloads.ts'
 
-const { server, client, operator, tenant, settings } = useProgram()
+const { server, client, operator, tenant } = useProgram()
 
 const creation = () => ['prompts', 'create', '--org', tenant.org, '--name', 'Linked']
 const place = (repository: string, path: string) => ['--repository', repository, '--path', path]
@@ -39,22 +38,6 @@ test('prompts update sets the live branch, and history remove takes an entry out
   expect(await operator.one(...remove)).toEqual({ prompt: id, removed: recorded.id })
   expect(await operator.json('history', 'list', '--prompt', id)).toEqual([])
   expect(await operator.errorLine(...remove)).toStartWith('Not found.')
-})
-
-test.concurrent.each([
-  [['webhooks', 'github', 'set', '--org', 'org_none'], 'There is no organisation org_none.'],
-  [['prompts', 'link', 'pmt_none', ...place('a/b', 'c')], 'There is no prompt pmt_none.'],
-])('%j is rejected with one line', async (args, line) => {
-  expect(await operator.errorLine(...args)).toBe(line)
-})
-
-test.concurrent.each([
-  [['prompts', 'link', 'pmt_x', '--path', 'a'], '--repository missing'],
-  [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--path needs --repository'],
-  [['webhooks', 'github', 'set'], '--org missing'],
-])('%j is wrong usage', async (args, problem) => {
-  const { status, stderr } = await run(args, { settings })
-  expect({ status, line: stderr.split('\n')[0] }).toEqual({ status: 2, line: `prompt-signals: ${problem}` })
 })
 
 test('webhooks github set shows a secret once, with which the binary takes deliveries', async () => {

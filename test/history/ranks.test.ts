@@ -6,7 +6,6 @@ import { countChanges, type PromptEntry, parseReported, recordEntries, recordEnt
 import { selectPage } from '../../src/history/store.ts'
 import { selectKnownCommits } from '../../src/impact/store_compare.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { engine } from '../harness.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useNewTenant, useOwnService } from '../use.ts'
 
@@ -88,23 +87,6 @@ async function readAll<T>({ prompt, key }: Tenant, query = ''): Promise<T[]> {
     expect(body.pagination.total_count).toBe(shown.length)
     return shown
   }
-}
-
-// The embedded engine runs one transaction at a time.
-if (engine === 'postgres') {
-  test('writes that wait for one history leave connections to other histories', async () => {
-    const [busy, other] = [tenant, await service.createTenant()]
-    let waiting: ReturnType<typeof post>[] = []
-    await service.services.db.transaction(
-      async (sql) => {
-        await sql`select from prompts where public_id = ${busy.prompt} for update`
-        waiting = range(20).map((number) => post(busy, minute(number)))
-        for (const number of range(3)) expect((await post(other, minute(number))).status).toBe(201)
-      },
-      { deadline: Number.POSITIVE_INFINITY },
-    )
-    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(20).fill(201))
-  })
 }
 
 /** The same numbers in an order that looks random, and is the same in every run. */

@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { recordEntry } from '../../src/history/record.ts'
 import type { Answer } from '../client.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useNewTenant, useService, useTenant } from '../use.ts'
@@ -106,12 +105,6 @@ test('concurrent deploys of one commit, by any of its names, are one entry', asy
   const answers = await Promise.all(names.map((commit_sha) => post(entry({ commit_sha }), own)))
   expect(new Set(answers.map(({ status, body }) => `${status} ${body.data.id}`)).size).toBe(1)
   expect(answers.filter(({ headers }) => !headers.has('idempotent-replayed'))).toHaveLength(1)
-})
-
-test('an entry for a prompt that a failover has lost is a 404', async () => {
-  const { db, clock } = service.services
-  const lost = { id: 1_000_000, organisationId: 1, publicId: 'pmt_lost' }
-  await expect(recordEntry(db, clock, lost, entry())).rejects.toMatchObject({ code: 'not_found' })
 })
 
 test.each([

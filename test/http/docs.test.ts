@@ -131,6 +131,23 @@ describe('the document', () => {
     expect(document.components?.securitySchemes?.bearer).toMatchObject({ type: 'http', scheme: 'bearer' })
   })
 
+  test('rejects what it does not promise', () => {
+    const { check } = createContract(document)
+    const headers = new Headers({ 'content-type': 'application/json', 'x-request-id': 'r' })
+    const pagination = { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 }
+    const checkPage = (more: object, status = 200) =>
+      check('GET', historyPath, status, headers, JSON.stringify({ data: [], pagination, ...more }))
+    headers.set('link', '</>; rel="first"')
+    expect(() => checkPage({})).toThrow("headers  must have required property 'etag'")
+    headers.set('etag', '"1"')
+    headers.set('ratelimit', '"burst";r=1;t=1')
+    headers.set('ratelimit-policy', '"burst";q=1;w=1')
+    checkPage({})
+    expect(() => checkPage({ more: 1 })).toThrow('additional properties')
+    expect(() => checkPage({ data: [{ id: 'x' }] })).toThrow('/data/0/id must be integer')
+    expect(() => checkPage({}, 299)).toThrow('status 299 is not one of')
+  })
+
   test('gives examples that keep what it promises', () => {
     const contract = createContract(document)
     for (const { path, method, operation } of operations()) {

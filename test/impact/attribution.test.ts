@@ -129,21 +129,3 @@ test.each(seeds)(
     )
   },
 )
-
-test('a prefix that could be two commits names neither, and a rollback has the signals of its own time', async () => {
-  const { prompt, key } = await service.createTenant()
-  const [a, b] = ['abcdef0111111111', wholeOf('abcdef02')]
-  const at = (hour: number) => `2026-10-01T${hour}:00:00.000Z`
-  await service.addHistory(prompt, [deployed(a, at(10)), deployed(b, at(12)), deployed(a, at(14))])
-  const sent = [a.slice(0, 7), a.slice(0, 8), a.toUpperCase(), b].flatMap((commit) =>
-    [9, 11, 13, 15].map((hour): Sent => ({ value: 'positive', commit, at: at(hour).replace('T9', 'T09') })),
-  )
-  await addSignals(service, prompt, sent)
-  const shown = await readAll(prompt, key, 1)
-  // Newest first: the ambiguous one belongs to the change live at its time, or to none.
-  expect(shown.map(({ signals }) => [signals.by_commit, signals.by_time])).toEqual([
-    [2, 1],
-    [4, 1],
-    [6, 1],
-  ])
-})

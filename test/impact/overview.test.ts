@@ -112,17 +112,7 @@ test('what changes between two pages moves no other prompt', async () => {
   expect(names).toEqual(['east', 'élan', 'farewell', 'Step 9', 'step 10', 'test', 'zebra 100%', 'zz'])
 })
 
-test('a cursor works only with its own list, search and order', async () => {
-  for (const [from, to] of [
-    ['/impact', '/prompts'],
-    ['/prompts', '/impact'],
-  ]) {
-    const { next_cursor } = (await service.get(`${from}?limit=1`, tenant.key)).body.pagination
-    expect((await service.get(`${to}?cursor=${next_cursor}`, tenant.key)).body.error.details).toMatchObject([
-      { path: 'cursor' },
-    ])
-    expect((await service.get(`${from}?cursor=${next_cursor}`, tenant.key)).status).toBe(200)
-  }
+test('a cursor works only with its own search and order', async () => {
   const cursor = (await ask('?limit=1&sort=name')).body.pagination.next_cursor
   for (const query of ['', '&sort=rate', '&sort=name&search=e']) {
     const { status, body } = await ask(`?cursor=${cursor}${query}`)

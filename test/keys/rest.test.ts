@@ -221,23 +221,3 @@ test('the audit log names no key and no prompt of another organisation', async (
   const names = data.map((entry: Record<string, unknown>) => [entry.actor_name, entry.subject_name])
   expect(names).toEqual([[null, expect.any(String)], ...Array(2).fill([null, null])])
 })
-
-test.each([
-  ['GET', '/keys/ID', undefined],
-  ['PATCH', '/keys/ID', { name: 'mine' }],
-  ['DELETE', '/keys/ID', undefined],
-  ['POST', '/keys/ID/rotate', {}],
-  ['GET', '/prompts/ID', undefined],
-  ['PATCH', '/prompts/ID', { name: 'mine' }],
-  ['PATCH', '/prompts/ID', { name: 7 }],
-])('%s %s with %p of another organisation is answered like an unknown ID', async (method, path, json) => {
-  const other = await service.createTenant()
-  const [theirs, unknown] = path.startsWith('/keys') ? [other.keyId, 'key_none'] : [other.prompt, 'pmt_none']
-  const answerTo = async (id: string) => {
-    const options = { key: admin.key, ...(json && { json }) }
-    const { status, text, headers } = await service.call(method, `/api/v1${path.replace('ID', id)}`, options)
-    return { status, text: text.replaceAll(headers.get('x-request-id') as string, '').replaceAll(id, 'ID') }
-  }
-  expect(await answerTo(theirs)).toEqual({ ...(await answerTo(unknown)), status: 404 })
-  expect((await service.getHistory(other.prompt, other.key)).status).toBe(200)
-})

@@ -39,17 +39,6 @@ async function answer(texts: AsyncIterator<string>, headers: Record<string, stri
   return { take, leave: () => reader.cancel(), ends, timeouts, response }
 }
 
-test('is named as a file, and not to be kept', async () => {
-  const { response } = await answer(repeat('', 1))
-  expect(Object.fromEntries(response.headers)).toEqual({
-    'content-type': 'text/plain',
-    'content-disposition': 'attachment; filename="texts.txt"',
-    'cache-control': 'no-store',
-    vary: 'Accept-Encoding',
-    'x-request-id': expect.any(String),
-  })
-})
-
 test('ends once, after its last text, without the empty ones', async () => {
   const texts = (async function* () {
     yield* ['', 'ab', '', '', 'c', '']
@@ -64,16 +53,6 @@ test('each text starts the idle timeout of the connection again, also one of whi
   const { take, timeouts } = await answer(repeat('', 100))
   expect(await take()).toBe('end')
   expect(timeouts).toEqual(Array(101).fill(30))
-})
-
-test('is cut by what fails on the way, and says by what', async () => {
-  const failure = new Error('the database has gone')
-  const texts = (async function* () {
-    yield 'ab'
-    throw failure
-  })()
-  const { take, ends } = await answer(texts)
-  expect([await take(), await take(), ends]).toEqual([2, 'cut', [failure]])
 })
 
 test('is cut when nothing of it is taken for 30 seconds', async () => {
