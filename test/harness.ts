@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { copyDatabase, nameOfCopy, type TemplateTenants, urlOfDatabase, withAdmin } from './templates.ts'
+import { withPostgres } from './services.ts'
+import { copyDatabase, nameOfCopy, type TemplateTenants, urlOfDatabase } from './templates.ts'
 import type { Tenant } from './tenant.ts'
 
 export interface TestDatabase {
@@ -54,7 +55,7 @@ async function copyPostgres(template: string): Promise<TestDatabase> {
     settings: { DATABASE_URL: urlOfDatabase(serverUrl, name) },
     close: async () => {
       // By force: a test of a crashed server leaves its connections open.
-      await withAdmin(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`)
+      await withPostgres(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`)
     },
   }
 }

@@ -128,7 +128,7 @@ export function redisRecipe(program: string, folder: string): Recipe {
 }
 
 export async function withPostgres<T>(url: string, use: (sql: postgres.Sql) => PromiseLike<T>): Promise<T> {
-  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => {} })
+  const sql = postgres(url, { max: 1, connect_timeout: 10, onnotice: () => {} })
   try {
     return await use(sql)
   } finally {

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import postgres from 'postgres'
 import { systemClock } from '../src/clock.ts'
 import { cleanEnvironment } from './environment.ts'
+import { withPostgres } from './services.ts'
 import { insertTenant, openDb, type Tenant } from './tenant.ts'
 
 export type TemplateTenants = { postgres: Tenant; embedded: Tenant }
@@ -24,7 +24,7 @@ export async function makeTemplates(serverUrl: string, signal: AbortSignal) {
     await dropDatabases(serverUrl, empty)
   }
   try {
-    await withAdmin(serverUrl, (sql) => sql`create database ${sql(empty)} template template0 encoding 'UTF8'`)
+    await withPostgres(serverUrl, (sql) => sql`create database ${sql(empty)} template template0 encoding 'UTF8'`)
     await migrate({ DATABASE_URL: urlOfDatabase(serverUrl, empty) }, signal)
     await copyDatabase(serverUrl, empty, withTenant)
     const emptyFolder = join(folder, 'template')
@@ -37,7 +37,7 @@ export async function makeTemplates(serverUrl: string, signal: AbortSignal) {
     }
     // A template that has connections cannot be copied.
     for (const name of [empty, withTenant]) {
-      await withAdmin(serverUrl, (sql) => sql`alter database ${sql(name)} with allow_connections false`)
+      await withPostgres(serverUrl, (sql) => sql`alter database ${sql(name)} with allow_connections false`)
     }
     const env = {
       TEST_TEMPLATE: empty,
@@ -65,17 +65,7 @@ export function urlOfDatabase(serverUrl: string, name: string): string {
 }
 
 export async function copyDatabase(serverUrl: string, template: string, name: string): Promise<void> {
-  await withAdmin(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)} encoding 'UTF8'`)
-}
-
-/** One connection to the server, only ever used to create, alter and drop databases of this run. */
-export async function withAdmin<T>(serverUrl: string, use: (sql: postgres.Sql) => PromiseLike<T>): Promise<T> {
-  const sql = postgres(serverUrl, { max: 1, onnotice: () => {} })
-  try {
-    return await use(sql)
-  } finally {
-    await sql.end({ timeout: 5 })
-  }
+  await withPostgres(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)} encoding 'UTF8'`)
 }
 
 function copiesPrefix(template: string): string {
@@ -83,7 +73,7 @@ function copiesPrefix(template: string): string {
 }
 
 async function dropDatabases(serverUrl: string, template: string): Promise<void> {
-  await withAdmin(serverUrl, async (sql) => {
+  await withPostgres(serverUrl, async (sql) => {
     const rows = await sql<{ datname: string }[]>`
       select datname from pg_database where datname = ${template} or starts_with(datname, ${copiesPrefix(template)})`
     for (const { datname } of rows) await sql`drop database if exists ${sql(datname)} with (force)`

@@ -2,15 +2,13 @@
 // so read its fields inside tests and hooks, never while the file loads. Hooks run in the order in which they are
 // registered: an afterAll that needs the service or the binary stands before these.
 import { afterAll, beforeAll, beforeEach, expect } from 'bun:test'
-import { readConfig } from '../src/config.ts'
 import type { Db } from '../src/db/client.ts'
-import { openDatabase } from '../src/db/open.ts'
 import { scopes } from '../src/lib/scopes.ts'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, createDatabaseWithTenant, type TestDatabase } from './harness.ts'
 import { createOperator, type Operator, type Server, type Settings, startServer } from './program.ts'
 import { type ServiceOptions, startService, type TestService } from './service.ts'
-import type { Tenant } from './tenant.ts'
+import { openDb, type Tenant } from './tenant.ts'
 
 let shared: Promise<TestService> | undefined
 
@@ -64,8 +62,7 @@ export function useDatabase(): TestDatabase {
 export function useOpenDatabase(): Db {
   const opened = fill(async () => {
     const database = await createDatabase()
-    const options = { queryTimeoutMs: 4_500, maxConnections: 4, whenInUse: 'fail' as const }
-    const db = await openDatabase(readConfig({}, database.settings), options)
+    const db = await openDb(database.settings, { queryTimeoutMs: 4_500, maxConnections: 4 })
     return { ...db, close: () => db.close().then(database.close) }
   })
   afterAll(() => opened.close())

@@ -1,24 +1,14 @@
 import { expect, test } from 'bun:test'
-import { join } from 'node:path'
 import { connect } from 'node:tls'
+import { createCertificate } from '../certificate.ts'
 import { createFolder, errorLineOf, run, startServer } from '../program.ts'
 import { useDatabase } from '../use.ts'
 
 const folder = createFolder()
-const inFolder = (name: string) => join(folder, name)
 const database = useDatabase()
 
-function makeCertificate(name: string) {
-  const files = { TLS_CERT_FILE: inFolder(`${name}.pem`), TLS_KEY_FILE: inFolder(`${name}.key`) }
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', files.TLS_KEY_FILE]
-  const args = ['req', '-x509', ...key, '-days', '2', '-subj', `/CN=${name}`, '-out', files.TLS_CERT_FILE]
-  const { success, stderr } = Bun.spawnSync(['openssl', ...args])
-  if (!success) throw new Error(`openssl, which this test needs, failed: ${stderr}`)
-  return files
-}
-
-const first = makeCertificate('first')
-const second = makeCertificate('second')
+const first = createCertificate(folder, 'first')
+const second = createCertificate(folder, 'second')
 
 const certificateOf = (url: string): Promise<string | string[] | undefined> =>
   new Promise((resolve, reject) => {

@@ -1,31 +1,14 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
+import { createCertificate } from '../certificate.ts'
 import { createDatabaseWithTenant } from '../harness.ts'
 import { createFolder, createOperator, eventually, type Row, type Server, startServer } from '../program.ts'
 import { hang, type Received, useReceiver } from '../webhooks/receiver.ts'
 
-const folder = createFolder()
-const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
-const name = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']
-const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
-const made = Bun.spawnSync([
-  'openssl',
-  'req',
-  '-x509',
-  ...curve,
-  '-nodes',
-  '-days',
-  '2',
-  ...name,
-  '-keyout',
-  key,
-  '-out',
-  cert,
-])
-if (!made.success) throw new Error(`openssl, which this test needs, failed: ${made.stderr}`)
+const made = createCertificate(createFolder(), 'localhost', '-addext', 'subjectAltName=DNS:localhost')
+const [cert, key] = [made.TLS_CERT_FILE, made.TLS_KEY_FILE]
 
 const receiver = useReceiver({ cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') })
 const { port } = new URL(receiver.url)

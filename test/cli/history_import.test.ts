@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFolder, errorLineOf, PROGRAM, run } from '../program.ts'
 import { entry } from '../service.ts'
-import { withAdmin } from '../templates.ts'
+import { withPostgres } from '../services.ts'
 import { useProgram } from '../use.ts'
 
 const { client, settings, tenant } = useProgram()
@@ -24,7 +24,7 @@ const importing = (from: string, stdin?: string) =>
 /** On the embedded engine a transaction shows in another way: no other session gets a result while it is open. */
 async function countOpenTransactions(): Promise<number> {
   if (!settings.DATABASE_URL) return 0
-  return withAdmin(settings.DATABASE_URL, async (sql) => {
+  return withPostgres(settings.DATABASE_URL, async (sql) => {
     const [row] = await sql<{ n: number }[]>`
       select count(*)::int as n from pg_stat_activity
       where datname = current_database() and state = 'idle in transaction'`

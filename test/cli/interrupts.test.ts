@@ -2,8 +2,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readConfig } from '../../src/config.ts'
-import { openDatabase } from '../../src/db/open.ts'
 import { PROGRAM } from '../binary.ts'
 import { createClone } from '../git/clone.ts'
 import { createDatabaseWithTenant, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
@@ -18,7 +16,7 @@ import {
   startStopwatch,
 } from '../program.ts'
 import { entry } from '../service.ts'
-import type { Tenant } from '../tenant.ts'
+import { openDb, type Tenant } from '../tenant.ts'
 
 /** A loaded machine may take its time to get a command going. */
 const WAIT_MS = 20_000
@@ -32,9 +30,6 @@ beforeAll(async () => {
 })
 
 afterAll(() => Promise.all(databases.map(({ close }) => close())))
-
-const openTest = (settings: Settings) =>
-  openDatabase(readConfig({}, settings), { queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'share' })
 
 function start(args: string[], settings: Settings) {
   const child = Bun.spawn([PROGRAM, ...args], {
@@ -93,7 +88,7 @@ test('a restore that waits for its input restores nothing, and the database can 
 })
 
 test('a backup leaves no unfinished file', async () => {
-  const db = await openTest(database.settings)
+  const db = await openDb(database.settings, { maxConnections: 2 })
   // Enough for the backup to be interrupted while it writes.
   const rows = engine === 'postgres' ? 300_000 : 60_000
   await db.sql.script(`
@@ -163,7 +158,7 @@ if (engine === 'postgres') {
       '--name',
       'Erased',
     )
-    const db = await openTest(settings)
+    const db = await openDb(settings, { maxConnections: 2 })
     await db.transaction(async (sql) => {
       await sql`lock table signals in exclusive mode`
       const command = start(['prompts', 'erase', prompt, '--yes'], settings)
@@ -178,7 +173,7 @@ if (engine === 'postgres') {
   })
 
   test('a change without an answer of the database is reported as uncertain; a query changes nothing', async () => {
-    const db = await openTest(database.settings)
+    const db = await openDb(database.settings, { maxConnections: 2 })
     const blocked = () =>
       db.sql<{ count: number }>`
         select count(*)::int as count from pg_stat_activity

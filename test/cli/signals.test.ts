@@ -1,7 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { readConfig } from '../../src/config.ts'
-import { openDatabase } from '../../src/db/open.ts'
 import { createOperator, type Operator, run } from '../program.ts'
+import { openDb } from '../tenant.ts'
 import { useDatabase } from '../use.ts'
 
 const database = useDatabase()
@@ -17,8 +16,7 @@ beforeAll(async () => {
   operator = createOperator(database.settings)
   ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
   ;({ id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting'))
-  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
-  const db = await openDatabase(readConfig({}, database.settings), options)
+  const db = await openDb(database.settings)
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, metadata, created_at)
     select p.organisation_id, p.id, s.value, s.metadata::jsonb, ${now}::timestamptz

@@ -13,7 +13,8 @@ import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 import { entry, serve, type Tenant } from '../service.ts'
-import { urlOfDatabase, withAdmin } from '../templates.ts'
+import { withPostgres } from '../services.ts'
+import { urlOfDatabase } from '../templates.ts'
 import { insertTenant } from '../tenant.ts'
 
 const rounds = inFullRun(20, 5)
@@ -26,8 +27,8 @@ const replicas: { services: Services; listener: Listener; client: Client }[] = [
 const url = () => database.settings.DATABASE_URL as string
 const name = () => new URL(url()).pathname.slice(1)
 
-const asAdmin = <T>(use: Parameters<typeof withAdmin<T>>[1]): Promise<T> =>
-  withAdmin(urlOfDatabase(url(), 'postgres'), use)
+const asAdmin = <T>(use: Parameters<typeof withPostgres<T>>[1]): Promise<T> =>
+  withPostgres(urlOfDatabase(url(), 'postgres'), use)
 
 async function onDatabase<T>(use: (db: Db) => Promise<T>): Promise<T> {
   const db = openClient({ url: url(), ssl: false }, { queryTimeoutMs: 0, maxConnections: 1 })

@@ -4,7 +4,8 @@ import { migrations } from '../../src/platform.ts'
 import { inFullRun } from '../full.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { errorLineOf, readJsonLines, run } from '../program.ts'
-import { urlOfDatabase, withAdmin } from '../templates.ts'
+import { withPostgres } from '../services.ts'
+import { urlOfDatabase } from '../templates.ts'
 
 const migrators = inFullRun(20, 6)
 const databases: TestDatabase[] = []
@@ -16,7 +17,7 @@ async function createEmpty(encoding: string): Promise<string> {
   databases.push(database)
   const url = database.settings.DATABASE_URL as string
   const name = new URL(url).pathname.slice(1)
-  await withAdmin(urlOfDatabase(url, 'postgres'), async (sql) => {
+  await withPostgres(urlOfDatabase(url, 'postgres'), async (sql) => {
     await sql`drop database ${sql(name)} with (force)`
     await sql.unsafe(`create database ${name} encoding '${encoding}' template template0 lc_collate 'C' lc_ctype 'C'`)
   })
@@ -31,7 +32,7 @@ const slowChanges = `
 
 test.concurrent('concurrent migrators all succeed, and each migration is applied once', async () => {
   const settings = { DATABASE_URL: await createEmpty('UTF8') }
-  await withAdmin(settings.DATABASE_URL, (sql) => sql.unsafe(slowChanges))
+  await withPostgres(settings.DATABASE_URL, (sql) => sql.unsafe(slowChanges))
   const finished = await Promise.all(Array.from({ length: migrators }, () => run(['migrate', '--json'], { settings })))
   expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(
     Array(migrators).fill({ status: 0, stderr: '' }),
@@ -40,7 +41,10 @@ test.concurrent('concurrent migrators all succeed, and each migration is applied
   const names = migrations.map(({ name }) => name)
   expect(results.flatMap(({ applied }) => applied)).toEqual(names)
   expect(results.map(({ version }) => version)).toEqual(Array(migrators).fill(names.length))
-  const rows = await withAdmin(settings.DATABASE_URL, (sql) => sql`select name from schema_migrations order by version`)
+  const rows = await withPostgres(
+    settings.DATABASE_URL,
+    (sql) => sql`select name from schema_migrations order by version`,
+  )
   expect(rows.map(({ name }) => name)).toEqual(names)
 })
 
@@ -48,7 +52,7 @@ test.concurrent('a database that cannot hold every text is rejected', async () =
   const settings = { DATABASE_URL: await createEmpty('SQL_ASCII') }
   const line = errorLineOf(await run(['migrate'], { settings }))
   expect(line).toBe('The database is encoded as SQL_ASCII; create it with encoding UTF8.')
-  const tables = await withAdmin(
+  const tables = await withPostgres(
     settings.DATABASE_URL,
     (sql) => sql`select 1 from pg_tables where schemaname = 'public'`,
   )

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import type { Answer } from '../client.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
 import { eventually, run, startStopwatch } from '../program.ts'
-import { urlOfDatabase, withAdmin } from '../templates.ts'
+import { withPostgres } from '../services.ts'
+import { urlOfDatabase } from '../templates.ts'
 import { useProgram } from '../use.ts'
 
 const { client, operator, server, settings, tenant } = useProgram(() => ({
@@ -13,8 +14,8 @@ const { client, operator, server, settings, tenant } = useProgram(() => ({
 const name = () => new URL(settings.DATABASE_URL as string).pathname.slice(1)
 
 /** To another database of the same server. */
-const asAdmin = <T>(use: Parameters<typeof withAdmin<T>>[1]): Promise<T> =>
-  withAdmin(urlOfDatabase(settings.DATABASE_URL as string, 'postgres'), use)
+const asAdmin = <T>(use: Parameters<typeof withPostgres<T>>[1]): Promise<T> =>
+  withPostgres(urlOfDatabase(settings.DATABASE_URL as string, 'postgres'), use)
 
 const failedIds: (string | null)[] = []
 
@@ -65,7 +66,7 @@ const readiness = async () => {
 test('a database that hangs: 503 within five seconds, not ready, and all is well once it goes on', async () => {
   const { promise: release, resolve: letGo } = Promise.withResolvers<void>()
   const locked = Promise.withResolvers<void>()
-  const holder = withAdmin(settings.DATABASE_URL as string, (sql) =>
+  const holder = withPostgres(settings.DATABASE_URL as string, (sql) =>
     sql.begin(async (on) => {
       await on`lock table prompts, signal_usage, api_keys, schema_migrations in access exclusive mode`
       locked.resolve()

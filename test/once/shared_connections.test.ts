@@ -3,7 +3,7 @@ import type { TransactionSql } from 'postgres'
 import type { Answer } from '../client.ts'
 import { createTenant, eventually } from '../program.ts'
 import { entry } from '../service.ts'
-import { withAdmin } from '../templates.ts'
+import { withPostgres } from '../services.ts'
 import { useProgram } from '../use.ts'
 
 const { client, operator, settings, tenant } = useProgram()
@@ -13,7 +13,7 @@ beforeAll(async () => expect((await client.postSignal(tenant.prompt, tenant.key)
 
 /** Runs the work in a transaction on another connection, so that locks are held meanwhile. */
 const inTransaction = <T>(work: (on: TransactionSql) => Promise<T>): Promise<T> =>
-  withAdmin(settings.DATABASE_URL as string, (sql) => sql.begin(work)) as Promise<T>
+  withPostgres(settings.DATABASE_URL as string, (sql) => sql.begin(work)) as Promise<T>
 
 async function expectSignalsTaken(): Promise<void> {
   const signals = Array.from({ length: 5 }, () => client.postSignal(tenant.prompt, tenant.key))
