@@ -158,6 +158,8 @@ if (engine === 'postgres') {
       '--name',
       'Erased',
     )
+    const stdin = JSON.stringify({ id: 1, value: 'positive', created_at: '2026-01-01T00:00:00Z' })
+    expect((await run(['signals', 'import', '-', '--prompt', prompt], { settings, stdin })).status).toBe(0)
     const db = await openDb(settings, { maxConnections: 2 })
     await db.transaction(async (sql) => {
       await sql`lock table signals in exclusive mode`
