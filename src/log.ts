@@ -18,7 +18,7 @@ type RequestLine = {
 
 export type Log = Pick<pino.Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug'> & {
   request(line: RequestLine): void
-  /** Resolves once everything is written. Nothing can be logged after it. */
+  /** Resolves once everything is written, or the reader has stalled. Nothing can be logged after it. */
   close(): Promise<void>
 }
 
@@ -73,9 +73,25 @@ const batchMs = 100
 /** Bytes to buffer while the reader of the log stalls. Beyond them, lines are dropped. */
 const maxLength = 16 * 1024 * 1024
 
+/** A write that takes longer has failed, as on a full disk, or its reader has stalled. */
+const stalledAfterMs = 1_000
+
 /** Writes without waiting: a slow reader of the log must not block the service. */
 function toFile(): Lines {
   const file = pino.destination({ dest: 1, sync: false, maxLength })
+  let writingSince = 0
+  file.on('write', () => {
+    writingSince = performance.now()
+  })
+  file.on('drain', () => {
+    writingSince = 0
+  })
+  // At the exit, pino calls it too. It retries a failed write forever.
+  const flushSync = file.flushSync.bind(file)
+  file.flushSync = () => {
+    const isStalled = writingSince > 0 && performance.now() - writingSince > stalledAfterMs
+    if (!isClosed && !isStalled) flushSync()
+  }
   const ended = Promise.withResolvers<void>()
   file.once('close', ended.resolve)
   // When the reader of the log has gone, the service continues, and does not wait for it when it stops.
@@ -85,9 +101,14 @@ function toFile(): Lines {
   let batch: RequestLine[] = []
   let isClosed = false
 
+  function write(text: string): void {
+    writingSince ||= performance.now()
+    file.write(text)
+  }
+
   function flush(): void {
     if (batch.length === 0 || isClosed) return
-    file.write(batch.map(writeRequest).join(''))
+    write(batch.map(writeRequest).join(''))
     batch = []
   }
 
@@ -95,12 +116,12 @@ function toFile(): Lines {
   timer.unref()
   process.on('exit', () => {
     flush()
-    if (!isClosed) file.flushSync()
+    file.flushSync()
   })
   return {
     write(line) {
       flush()
-      if (!isClosed) file.write(line)
+      if (!isClosed) write(line)
     },
     request(line) {
       batch.push(line)
@@ -111,6 +132,7 @@ function toFile(): Lines {
       flush()
       isClosed = true
       file.end()
+      setTimeout(ended.resolve, stalledAfterMs).unref()
       return ended.promise
     },
   }

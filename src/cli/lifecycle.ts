@@ -7,7 +7,6 @@ import type { DatabaseObserver, Db } from '../db/client.ts'
 import { isUnencryptedRemote } from '../db/tls.ts'
 import { openServices, type Services } from '../deps.ts'
 import { crashResponse } from '../http/middleware.ts'
-import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
 import { hasOrganisations } from '../orgs/manage.ts'
 import { type Address, type App, build, type Certificate, type Listener, listen } from '../platform.ts'
@@ -62,7 +61,7 @@ export async function runUntilStopped(
 
 async function abort(log: Log, fields: object, message: string): Promise<void> {
   log.fatal(fields, message)
-  await within(1_000, log.close()).catch(() => {})
+  await log.close()
   process.exit(1)
 }
 
