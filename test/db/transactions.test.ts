@@ -77,19 +77,6 @@ test('a transaction does not begin once its caller gets an error, nor is it comm
   expect(await count()).toBe(before)
 })
 
-test('an organisation that asks for much has two reads at a time, and others go on', () => {
-  const started: number[] = []
-  const reads = [1, 1, 1, 1, 1, 2, 3].map((organisationId) =>
-    db.heavyRead(organisationId, () => {
-      started.push(organisationId)
-      return new Promise<void>(() => {})
-    }),
-  )
-  // Those that wait time out after the test, which nobody is to hear of.
-  void Promise.allSettled(reads)
-  expect(started).toEqual([1, 1, 2, 3])
-})
-
 test('a read that waited for its permit has half of its time left, else it does not start', async () => {
   const hold = () => new Promise<void>(() => {})
   for (const read of [hold, hold]) db.heavyRead(4, read).catch(() => {})

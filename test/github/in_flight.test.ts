@@ -14,7 +14,7 @@ const chunk = Buffer.alloc(64 * 1024, 'x')
 const deploy = () => push({ commits: [change] })
 
 /** Begins a delivery with a false signature that never ends; what is sent of its body is as large as given. */
-async function begin(headers: string[], bytes: number, frame = (data: Buffer) => data): Promise<RawConnection> {
+async function begin(headers: string[], bytes: number): Promise<RawConnection> {
   const connection = await openConnection(service.url)
   const { socket } = connection
   const signature = `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`
@@ -24,7 +24,7 @@ async function begin(headers: string[], bytes: number, frame = (data: Buffer) =>
     while (left > 0) {
       const data = chunk.subarray(0, Math.min(left, chunk.length))
       left -= data.length
-      if (!socket.write(frame(data))) return void socket.once('drain', send)
+      if (!socket.write(data)) return void socket.once('drain', send)
     }
   }
   send()
@@ -58,16 +58,6 @@ test.each([
   expect((await hook.deliver('push', {}, { body: large })).status).toBe(503)
   expect(await other.send('push', deploy())).toBe(1)
   expect(process.memoryUsage.rss() - before).toBeLessThan(400 * mebibyte)
-  await end(senders)
-})
-
-test('bodies of no announced length are counted as they arrive', async () => {
-  const other = await createHook(service)
-  const framed = (data: Buffer) =>
-    Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')])
-  const senders = await beginMany(20, ['Transfer-Encoding: chunked'], 8 * mebibyte, framed)
-  await eventually(() => senders.filter(isTurnedAway).length >= 16, true, 30_000)
-  expect(await other.send('push', deploy())).toBe(1)
   await end(senders)
 })
 

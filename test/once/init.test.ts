@@ -39,12 +39,3 @@ test('init works on Postgres too, with the name that is given', async () => {
   expect(await operator.json('prompts', 'list', '--org', 'Acme')).toMatchObject([{ id: made.prompt }])
   await database.close()
 })
-
-test('a command that creates a database says where', async () => {
-  const folder = createFolder()
-  const settings = { DATA_DIR: join(folder, 'data') }
-  const create = () => run(['orgs', 'create', '--name', 'A', '--plan', 'free', '--json'], { settings })
-  const note = `prompt-signals: Created a new database in ${settings.DATA_DIR}.\n`
-  expect(await create()).toMatchObject({ status: 0, stderr: note })
-  expect(await create()).toMatchObject({ status: 0, stderr: '' })
-})
