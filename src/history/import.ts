@@ -12,7 +12,8 @@ const entriesPerBatch = 2_000
 /**
  * Records one entry per line, all or nothing, and returns the numbers of new and of known ones. The lines are read twice:
  * first to check them and to learn the prompts, because these have to be locked in order before the first entry is written.
- * Lines that are not sorted by time are sorted in memory: whether an entry is a rollback depends on those before it.
+ * Unless the lines of each prompt are in order of time, all are sorted in memory: whether an entry is a rollback depends on
+ * the prompt's entries before it.
  */
 export async function importHistory(
   db: Db,
@@ -21,13 +22,13 @@ export async function importHistory(
   onProgress: (lines: number, state: 'checked' | 'recorded', share: number | null) => void,
 ): Promise<{ recorded: number; known: number }> {
   const prompts = new Map<string, Prompt>()
-  let total = 0
-  let lastTime = Number.NEGATIVE_INFINITY
+  const lastTimes = new Map<string, number>()
   let isSorted = true
+  let total = 0
   for await (const { prompt, entry, lineNumber } of parseLines(readLines(), clock)) {
     const time = entry.created_at.getTime()
-    isSorted &&= time >= lastTime
-    lastTime = time
+    isSorted &&= time >= (lastTimes.get(prompt) ?? time)
+    lastTimes.set(prompt, time)
     total += 1
     if (!prompts.has(prompt)) prompts.set(prompt, await atLine(lineNumber, () => requirePrompt(db.sql, prompt)))
     if (total % entriesPerBatch === 0) onProgress(total, 'checked', null)
