@@ -75,56 +75,8 @@ function createHistory() {
   }
 }
 
-test('a merge and the deploys that it covers are one entry in every order, together or one by one', () => {
-  for (const order of permutationsOf([deploy(1), deploy(2), merge(3, [1, 2]), deploy(4)])) {
-    const [oneByOne, together] = [createHistory(), createHistory()]
-    for (const entry of [...order, ...order]) oneByOne.report(entry)
-    together.report(...order)
-    const name = order.map(({ commit_sha }) => commit_sha).join(', ')
-    for (const history of [oneByOne, together]) {
-      expect(history.story(), name).toEqual(['pr_merged c3 #7', 'deployed c4 #null'])
-    }
-  }
-})
-
-test('each field is that of the source that knows it, in every order', () => {
-  const author = { user_name: 'Grace', user_email: 'grace@example.com' }
-  const merger = { user_name: 'bob', user_email: 'bob@users.noreply.github.com' }
-  const reports = [
-    deploy(1, { ...inGit, ...author }),
-    deploy(1, { created_at: minute(10), branch_name: 'main' }),
-    merge(2, [], { ...inGit, ...author, pr_url: 'https://elsewhere.example.com/7' }),
-    merge(2, [], { ...merger, created_at: minute(20) }),
-  ]
-  for (const order of permutationsOf(reports)) {
-    const history = createHistory()
-    for (const entry of order) history.report(entry)
-    const both = { in_git: true, on_github: true }
-    expect(history.entries()).toMatchObject([
-      { action: 'deployed', ...author, created_at: minute(10), ...both },
-      { action: 'pr_merged', ...merger, created_at: minute(20), pr_url: url(7), ...both },
-    ])
-  }
-})
-
-test('the number that GitHub knows replaces the one that git read from a message, in both orders', () => {
-  const fromMessage = merge(2, [], { ...inGit, pr_number: 9, pr_url: url(9) })
-  const gitFirst = createHistory()
-  expect(gitFirst.report(fromMessage)).toEqual(['added'])
-  expect(gitFirst.report(merge(2, []))).toEqual(['changed'])
-  const githubFirst = createHistory()
-  githubFirst.report(merge(2, []))
-  expect(githubFirst.report(fromMessage)).toEqual(['covered'])
-  for (const history of [gitFirst, githubFirst]) expect(history.story()).toEqual(['pr_merged c2 #7'])
-})
-
-test('an entry of a client keeps its fields, and stays beside the merge of its commit', () => {
+test('an entry of a client keeps its fields', () => {
   const eve = { user_name: 'Eve', user_email: 'eve@example.com' }
-  for (const order of permutationsOf([deploy(2, byCall), deploy(2, eve), merge(2, [], eve)])) {
-    const history = createHistory()
-    for (const entry of [...order, ...order]) history.report(entry)
-    expect(history.story().toSorted()).toEqual(['deployed c2 #null', 'pr_merged c2 #7'])
-  }
   const history = createHistory()
   history.report(deploy(1, byCall))
   expect(history.report(deploy(1, { ...inGit, ...eve, created_at: minute(9) }))).toEqual(['known'])
@@ -175,9 +127,6 @@ test('new entries keep their order, and repeated ones are known', () => {
 const called = (commit: string, at: number, more: Partial<ReportedEntry> = {}) =>
   deploy(0, { ...byCall, commit_sha: commit, created_at: minute(at), ...more })
 
-const told = (history: ReturnType<typeof createHistory>): string[] =>
-  history.entries().map(({ commit_sha, created_at }) => `${commit_sha} ${Number(created_at) - Number(minute(0))}`)
-
 test.each([
   ['at the same time', called('a', 1), 'known'],
   ['later, with nothing in between', called('a', 2), 'known'],
@@ -197,16 +146,6 @@ test.each([
   history.report(called('a', 1), opened, called('b', 1, { branch_name: 'release' }))
   history.report(called('c', 3), called('b', 3))
   expect(history.report(again)).toEqual([outcome as Outcome])
-})
-
-test('a rollback is recorded in every order in which a clone and a client report it', () => {
-  const landed = [deploy(1, { ...inGit, commit_sha: 'a' }), deploy(2, { ...inGit, commit_sha: 'b' })]
-  const pushed = landed.map((entry) => ({ ...entry, in_git: false, on_github: true }))
-  for (const order of permutationsOf([landed, pushed, [called('a', 5)]])) {
-    const history = createHistory()
-    for (const entries of [...order, ...order]) history.report(...entries)
-    expect(told(history)).toEqual(['a 60000', 'b 120000', 'a 300000'])
-  }
 })
 
 const [whole, other] = ['45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', '45c48cce00000000000000000000000000000000']

@@ -1,27 +1,12 @@
 import { expect, test } from 'bun:test'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { readBackup, writeFile } from '../../src/backup/file.ts'
-import { formatHeader } from '../../src/backup/format.ts'
-import { openInput } from '../../src/lib/input.ts'
+import { writeFile } from '../../src/backup/file.ts'
 import { createFolder, rejectionOf } from '../program.ts'
 
 const folder = createFolder()
 const file = join(folder, 'backup')
-
-test('what was written is read again, line by line, whatever characters are in it', async () => {
-  const rows = Array.from({ length: 5_000 }, (_, index) =>
-    JSON.stringify([`${index}`, '\u2028\u2029\u0085\r€😀', null]),
-  )
-  const head = formatHeader(3, 'test', new Date(0))
-  const bytes = await writeFile(file, async (write) => {
-    await write(head)
-    for (const row of rows) await write(`${row}\n`)
-  })
-  expect(statSync(file).size).toBe(bytes)
-  expect(await Array.fromAsync(readBackup(file, await openInput(file)))).toEqual([head.trimEnd(), ...rows])
-})
 
 test('of two that are written concurrently under one name, one remains, and is whole', async () => {
   const folder = createFolder()
