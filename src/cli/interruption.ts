@@ -1,5 +1,6 @@
 // Ctrl-C: an interrupted command closes what it has opened, says what was and was not done, and ends.
 import type { Db, Isolation, Sql } from '../db/client.ts'
+import { isConnectionLost } from '../db/errors.ts'
 import type { PermitRequest } from '../lib/semaphore.ts'
 
 export type Interruption = {
@@ -68,7 +69,11 @@ export function interruptible(db: Db, interruption: Interruption, onWait: (answe
       forget()
       interruption.hasChanged ||= isChange()
     }
-    answer.then(onAnswer, forget)
+    const onFailure = (error: unknown) => {
+      forget()
+      if (isConnectionLost(error)) note()
+    }
+    answer.then(onAnswer, onFailure)
     return untilInterrupted(interruption, answer, 0)
   }
 

@@ -1,5 +1,6 @@
 import { systemClock } from '../clock.ts'
 import { isColourWanted, requireNoRuntimeVariables } from '../config.ts'
+import { isUnreachable } from '../db/errors.ts'
 import { ServiceError } from '../errors.ts'
 import { oneLine } from '../lib/texts.ts'
 import { nextTurn } from '../lib/turns.ts'
@@ -89,12 +90,16 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     return 0
   } catch (error) {
     if (interruption.signal.aborted) {
-      warn(describeInterruption(isDryRun ? {} : command, interruption))
+      warn(describeEnd('Interrupted', isDryRun ? {} : command, interruption))
       return interruption.status
     }
     // A command may fail after it has shown its result.
     await flushOutput()
     if (outputError?.code === 'EPIPE') return closedPipeStatus
+    if (isUnreachable(error)) {
+      warn(describeEnd('The connection to the database was lost', isDryRun ? {} : command, interruption))
+      return 1
+    }
     warn(describe(error, command))
     if (!(error instanceof UsageError)) return 1
     streams.err(usageOf(command))
@@ -109,14 +114,17 @@ const neverInterrupted: Interruption = {
   hasChanged: false,
 }
 
-function describeInterruption(
+/** Says what was and was not done. */
+function describeEnd(
+  reason: string,
   { verifyWith, ifInterrupted, ifPartlyDone }: Partial<Command>,
   { isUncertain, hasChanged }: Interruption,
 ): string {
-  if (hasChanged && ifPartlyDone) return `Interrupted: ${ifPartlyDone}.`
-  if (!isUncertain || !verifyWith) return `Interrupted: ${ifInterrupted ?? 'nothing was changed'}.`
+  if (hasChanged && ifPartlyDone) return `${reason}: ${ifPartlyDone}.`
+  const isUnclear = isUncertain || (hasChanged && !ifInterrupted)
+  if (!isUnclear || !verifyWith) return `${reason}: ${ifInterrupted ?? 'nothing was changed'}.`
   return (
-    'Interrupted before the database had answered: the change may or may not have been made. ' +
+    `${reason} before the database had answered: the change may or may not have been made. ` +
     `To check, run: prompt-signals ${verifyWith}`
   )
 }

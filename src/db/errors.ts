@@ -74,6 +74,9 @@ export const isRejectedByPooler = (error: unknown): boolean =>
 export const isConnectionLost = (error: unknown): boolean =>
   ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE'].includes(codeOf(error) ?? '')
 
+/** Whether the connection was lost or ended by the server, or another could not be opened in its place. */
+export const isUnreachable = (error: unknown): boolean => /^(CONNECT|ECONN|EPIPE|57P0)/.test(codeOf(error) ?? '')
+
 const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 

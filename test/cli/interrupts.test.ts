@@ -44,6 +44,7 @@ function start(args: string[], settings: Settings) {
   }
   return {
     stdin: child.stdin,
+    ended,
     /** `afterMs`: time to come to where it waits for its input; whenever the signal comes, the outcome is the same. */
     async interrupt(signal: NodeJS.Signals = 'SIGINT', afterMs = 0) {
       await awaitSignalHandlers(child.pid)
@@ -174,7 +175,7 @@ if (engine === 'postgres') {
     expect(await createOperator(settings).one('prompts', 'erase', prompt, '--yes')).toEqual({ erased: prompt })
   })
 
-  test('a change without an answer of the database is reported as uncertain; a query changes nothing', async () => {
+  test('a change without an answer of the database, or without its connection, is uncertain; a query changes nothing', async () => {
     const db = await openDb(database.settings, { maxConnections: 2 })
     const blocked = () =>
       db.sql<{ count: number }>`
@@ -194,6 +195,21 @@ if (engine === 'postgres') {
         )
       })
       await eventually(isBlocked, 0, WAIT_MS)
+      await db.transaction(async (sql) => {
+        await sql`lock table organisations in exclusive mode`
+        const command = start(['orgs', 'create', '--name', 'Lost', '--plan', 'free'], database.settings)
+        await eventually(isBlocked, 1, WAIT_MS)
+        await sql`
+          select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`
+        expect(await command.ended()).toEqual(
+          interrupted(
+            'The connection to the database was lost before the database had answered: the change may or may not ' +
+              'have been made. To check, run: prompt-signals orgs list',
+            1,
+          ),
+        )
+      })
       await db.transaction(async (sql) => {
         await sql`lock table organisations in access exclusive mode`
         const command = start(['orgs', 'list'], database.settings)
