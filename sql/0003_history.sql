@@ -67,13 +67,15 @@ create table prompt_texts (
   primary key (organisation_id, hash)
 );
 
--- A commit, in lower case, that a merged pull request brought to a branch. It gets no entry: the merge has one.
+-- A commit that a merged pull request brought to a branch. It gets no entry: the merge has one, with the commit merge_sha.
+-- Both are in lower case.
 create table merged_commits (
   organisation_id bigint not null,
   prompt_id bigint not null,
   branch_name text not null,
   commit_sha text not null,
   pr_number integer not null,
+  merge_sha text collate "C" not null,
   primary key (organisation_id, prompt_id, branch_name, commit_sha)
 );
 

@@ -93,8 +93,8 @@ const cutBatch = (entries: EntryOfBatch[], files: FileSeen[]): Step[] => [
   ...(files.length > 0 ? [{ entries: [], files }] : []),
 ]
 
-const toTextRef = ({ reported: { prompt_id, commit_sha }, textHash }: EntryOfBatch) =>
-  textHash === undefined ? [] : { prompt_id, commit_sha, text_hash: textHash }
+const toTextRef = ({ reported: { prompt_id, branch_name, commit_sha }, textHash }: EntryOfBatch) =>
+  textHash === undefined ? [] : { prompt_id, branch_name, commit_sha, text_hash: textHash }
 
 function parseSeenAt(text: string, index: number): Date {
   const instant = parseInstant(text)

@@ -21,6 +21,9 @@ import { showTitledEntry } from './schema.ts'
 
 export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha: string; pr_number: number | null }
 
+/** With the commit of the merge that brought it. */
+type CommitOfMerge = MergedCommit & { merge_sha: string }
+
 /** What became of an entry. A covered commit has no entry, because it belongs to a merge. */
 export type Outcome = 'added' | 'changed' | 'known' | 'covered'
 
@@ -33,7 +36,7 @@ export type Reconciliation = {
   /** Readers do not see every update: who reported an entry is not shown. */
   updates: { from: KnownEntry; to: KnownEntry; isVisible: boolean }[]
   deletes: KnownEntry[]
-  mergedCommits: MergedCommit[]
+  mergedCommits: CommitOfMerge[]
 }
 
 export type KnownHistory = {
@@ -62,7 +65,7 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
   const sameRunFinders = new Map([...live].map(([branch, ofBranch]) => [branch, createSameRunFinder(ofBranch)]))
   const removed = new Set(known.removed.map(identityOf))
   const covered = new Set(known.merged.map(mergedKey))
-  const mergedCommits: MergedCommit[] = []
+  const mergedCommits: CommitOfMerge[] = []
   const outcomes = new Map<ReportedEntry, Outcome>()
   const repeatedBy = new Map<ReportedEntry, KnownEntry>()
   const inserts: EntryToRecord[] = []
@@ -169,8 +172,11 @@ const findOtherMerges = (entries: KnownEntries, merge: ReportedEntry): KnownEntr
   entries.ofBranch.of(merge).filter((entry) => entry.action === 'pr_merged' && entry.pr_number !== merge.pr_number)
 
 /** The commits that get no entry because the merge has one. */
-const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha: own, covers }: ReportedEntry): MergedCommit[] =>
-  [...new Set([...covers, own].map(commitKey))].map((commit_sha) => ({ prompt_id, branch_name, commit_sha, pr_number }))
+const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha: own, covers }: ReportedEntry): CommitOfMerge[] => {
+  const merge_sha = commitKey(own)
+  const commits = new Set([...covers.map(commitKey), merge_sha])
+  return [...commits].map((commit_sha) => ({ prompt_id, branch_name, commit_sha, pr_number, merge_sha }))
+}
 
 /**
  * Combines a known entry with a report of it. Git knows the author of a commit by the mailmap. GitHub knows who merged,

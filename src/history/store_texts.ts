@@ -3,7 +3,7 @@ import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryRow } from './schema.ts'
 
 /** The text that a commit left in the file of a prompt, by its SHA-256 in hexadecimal. */
-export type TextRef = { prompt_id: number; commit_sha: string; text_hash: string }
+export type TextRef = { prompt_id: number; branch_name: string; commit_sha: string; text_hash: string }
 
 export async function mayStoreTexts(sql: Sql, organisationId: number): Promise<boolean> {
   const [row] = await sql<{ store_text: boolean }>`select store_text from organisations where id = ${organisationId}`
@@ -32,16 +32,34 @@ export async function selectStoredTexts(sql: Sql, organisationId: number, hashes
 
 /**
  * Gives entries their texts if these are stored, and returns the hashes of the others. Locks the texts, so that none is
- * deleted as unused meanwhile: most were sent with an earlier batch.
+ * deleted as unused meanwhile: most were sent with an earlier batch. The text of a commit that a merge brought is also that
+ * of the merge, unless a later one of the refs has another.
  */
 export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[]): Promise<string[]> {
   const given = JSON.stringify(refs)
   const missing = await sql<{ hash: string }>`
-    with given as materialized (
-      select distinct h.id, g.text_hash, decode(g.text_hash, 'hex') as hash
-      from json_to_recordset(${given}::text::json) g (prompt_id bigint, commit_sha text, text_hash text)
-      join history_entries h on h.prompt_id = g.prompt_id and lower(h.commit_sha) = lower(g.commit_sha collate "C")
-      where h.organisation_id = ${organisationId} and h.action in ('deployed', 'pr_merged')
+    with named as materialized (
+      select g.prompt_id, g.text_hash, g.place, c.commit_sha
+      from rows from (
+        json_to_recordset(${given}::text::json) as (prompt_id bigint, branch_name text, commit_sha text, text_hash text)
+      ) with ordinality g (prompt_id, branch_name, commit_sha, text_hash, place)
+      left join lateral (
+        select * from merged_commits m
+        where m.organisation_id = ${organisationId} and m.prompt_id = g.prompt_id and m.branch_name = g.branch_name
+          and m.commit_sha = lower(g.commit_sha collate "C")
+        offset 0
+      ) m on true
+      cross join lateral (values (lower(g.commit_sha collate "C")), (m.merge_sha)) c (commit_sha)
+    ), given as materialized (
+      select distinct on (h.id) h.id, g.text_hash, decode(g.text_hash, 'hex') as hash
+      from named g
+      cross join lateral (
+        select * from history_entries h
+        where h.organisation_id = ${organisationId} and h.prompt_id = g.prompt_id and lower(h.commit_sha) = g.commit_sha
+        offset 0
+      ) h
+      where h.action in ('deployed', 'pr_merged')
+      order by h.id, g.place desc
     ), stored as materialized (
       select t.hash
       from prompt_texts t

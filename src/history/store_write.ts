@@ -151,7 +151,7 @@ export async function writeReconciliation(
   if (mergedCommits.length > 0) {
     await sql`
       insert into merged_commits
-      select ${organisationId}, m.prompt_id, m.branch_name, m.commit_sha, m.pr_number
+      select ${organisationId}, m.prompt_id, m.branch_name, m.commit_sha, m.pr_number, m.merge_sha
       from json_populate_recordset(null::merged_commits, ${JSON.stringify(mergedCommits)}::text::json) m
       on conflict do nothing`
   }

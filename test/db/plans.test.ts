@@ -119,8 +119,8 @@ const fill = () =>
     select organisation_id, id, 1, id from prompts where name = 'Other';
     insert into github_repositories (organisation_id, id, name, seen_at)
     select organisation_id, id, repository, now() from prompts where name = 'Other';
-    insert into merged_commits (organisation_id, prompt_id, branch_name, commit_sha, pr_number)
-    select organisation_id, id, 'main', id, 1 from prompts where name = 'Other';`)
+    insert into merged_commits (organisation_id, prompt_id, branch_name, commit_sha, pr_number, merge_sha)
+    select organisation_id, id, 'main', id, 1, id from prompts where name = 'Other';`)
 
 test('once the service has analysed a table that was empty, no statement scans it', async () => {
   const { sql } = service.services.db

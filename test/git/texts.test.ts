@@ -10,6 +10,7 @@ import { nextTurn } from '../../src/lib/turns.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createHook, type Entry, paths } from '../github/hook.ts'
+import { merged, push } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
 import { rejectionOf } from '../program.ts'
 import { entry, type Tenant } from '../service.ts'
@@ -90,6 +91,32 @@ test('a sync stores the text after each change, under every name of the file, an
   expect(again.batches.flatMap(({ texts = [] }) => texts)).toEqual([])
   expect(again.result).toMatchObject({ texts: 0, known: 7 })
 })
+
+test.each([true, false])(
+  'a rebased pull request has the text of its last change (webhook first: %p)',
+  async (isFirst) => {
+    const { tenant, prompts, send } = await createHook(service, 'Acme/Prompts')
+    await storeText(tenant)
+    const clone = createClone('https://github.com/Acme/Prompts.git')
+    clone.write(greeting, 'one')
+    clone.commit('Begin')
+    const commits = [greeting, greeting, 'README.md'].map((path, index) => {
+      clone.write(path, `text ${index}`)
+      return { id: clone.commit(`Change ${index}`), modified: [path] }
+    })
+    const after = commits[2]?.id as string
+    const deliver = async () => {
+      await send('push', push({ after, commits }))
+      await send('pull_request', merged({ mergeSha: after, commits: 3 }))
+    }
+    if (isFirst) await deliver()
+    await sync(clone, tenant)
+    if (!isFirst) await deliver()
+    expect(await textsOf(prompts.greeting, tenant)).toEqual(['one', 'text 1'])
+    expect((await sync(clone, tenant)).result.texts).toBe(0)
+    expect(await textsOf(prompts.greeting, tenant)).toEqual(['one', 'text 1'])
+  },
+)
 
 test('what is not UTF-8, too large or binary is left out, and said once for each prompt', async () => {
   const { tenant, prompts } = await createHook(service)
@@ -244,7 +271,12 @@ async function createUnused() {
   const { tenant } = await createStory()
   const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
   await db.sql`update history_entries set text_hash = null where prompt_id = ${id}`
-  return { db, tenant, organisationId, refs: [{ prompt_id: id, commit_sha: 'aaaaaaa1', text_hash: hashText(one) }] }
+  return {
+    db,
+    tenant,
+    organisationId,
+    refs: [{ prompt_id: id, branch_name: 'main', commit_sha: 'aaaaaaa1', text_hash: hashText(one) }],
+  }
 }
 
 // The embedded engine runs one transaction at a time.
