@@ -4,6 +4,7 @@ import { classifyError } from '../db/errors.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, parseReported, recordEntries } from '../history/record.ts'
+import { earlierOf } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
@@ -160,7 +161,9 @@ async function followRepository(
   const name = repositoryNameOf(repository)
   if (name === undefined) return []
   const times = [pushed_at, updated_at].flatMap((time) => parseTimestamp(time)?.getTime() ?? [])
-  const seenAt = times.length > 0 ? new Date(Math.max(...times)) : clock.now()
+  const now = clock.now()
+  // With the time of a clock that is ahead, later names would be ignored as outdated.
+  const seenAt = times.length > 0 ? earlierOf(new Date(Math.max(...times)), now) : now
   const known = await selectRepository(sql, repo)
   if (known && (known.seenAt > seenAt || !mayMoveLinks)) return findLinkedPrompts(sql, repo.organisationId, known.name)
   const isRenamed = known !== undefined && known.name !== name

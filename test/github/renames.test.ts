@@ -46,6 +46,14 @@ test('a late delivery with an old name is recorded, and does not bring the name 
   expect(await repositories()).toEqual(moved)
 })
 
+test('links follow a repository that was seen at a time in the future', async () => {
+  service.clock.set('2026-11-14T12:30:00Z')
+  await deploys('Acme/Prompts', { at: '2036-11-14T12:00:00Z' })
+  service.clock.reset()
+  await deploys('Globex/Words', { at: later })
+  expect(await repositories()).toEqual(moved)
+})
+
 test('a name in other letter case changes nothing', async () => {
   await deploys('Acme/Prompts')
   expect(await deploys('ACME/prompts', { at: later })).toBe(1)
