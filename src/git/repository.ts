@@ -82,7 +82,8 @@ async function findTip(git: Git, branch: string): Promise<string | undefined> {
 
 async function explainNoTip(git: Git, branch: string, isGiven: boolean): Promise<string> {
   if ((await git.ask(['rev-list', '--all', '--max-count=1'])) === '') return 'The repository has no commits yet.'
-  return isGiven ? `There is no branch ${branch} in the clone.` : `The branch ${branch} has no commits yet.`
+  const problem = `There is no branch ${branch} in the clone.`
+  return isGiven ? problem : `${problem} If the default branch was renamed, run: git remote set-head origin --auto`
 }
 
 const kinds: Record<string, TreeEntry> = { '120000': 'symbolic link', '160000': 'submodule' }

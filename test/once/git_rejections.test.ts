@@ -73,6 +73,15 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
   ['a repository without commits', 'has no commits yet', () => createClone()],
   ['a detached clone', 'Say which one to read: --branch NAME', detached],
   ['a branch that is not there', 'There is no branch other', () => ({ ...clone, more: ['--branch', 'other'] })],
+  [
+    'a default branch that was renamed',
+    'There is no branch old in the clone. If the default branch was renamed, run: git remote set-head origin --auto',
+    () => {
+      const folder = cloneOf()
+      runGit(folder, ['symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/old'])
+      return { folder }
+    },
+  ],
   ['a commit before a branch', 'There is no branch main~1', () => ({ ...clone, more: ['--branch', 'main~1'] })],
   ['an entry of the reflog', 'There is no branch main@{0}', () => ({ ...clone, more: ['--branch', 'main@{0}'] })],
   ['HEAD for a branch', 'There is no branch HEAD', () => ({ folder: cloneOf(), more: ['--branch', 'HEAD'] })],
