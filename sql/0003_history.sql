@@ -73,7 +73,7 @@ create table merged_commits (
   organisation_id bigint not null,
   prompt_id bigint not null,
   branch_name text not null,
-  commit_sha text not null,
+  commit_sha text collate "C" not null,
   pr_number integer not null,
   merge_sha text collate "C" not null,
   primary key (organisation_id, prompt_id, branch_name, commit_sha)

@@ -1,6 +1,9 @@
 import { expect, test } from 'bun:test'
+import { recordHistoryBatch } from '../../src/history/batch.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { deployed, rollUp } from '../impact/history.ts'
 import { readRows } from '../rows_read.ts'
+import { entry } from '../service.ts'
 import { fillEvery } from '../signals/fixtures.ts'
 import { useOwnService } from '../use.ts'
 
@@ -75,4 +78,21 @@ test('a page of a branch reads the entries of that branch only', async () => {
   const after = await readRows(db, 'index')
   expect(body.pagination.total_count).toBe(5)
   expect((after.get('history_entries') ?? 0) - (before.get('history_entries') ?? 0)).toBeLessThan(100)
+})
+
+test('a batch does not read all commits that merges have brought', async () => {
+  const { db, clock } = service.services
+  const prompt = await requirePrompt(db.sql, (await service.createTenant()).prompt)
+  const { id, organisationId } = prompt
+  await db.sql`
+    insert into merged_commits (organisation_id, prompt_id, branch_name, commit_sha, pr_number, merge_sha)
+    select ${organisationId}::bigint, ${id}::bigint, 'main', encode(sha256(n::text::bytea), 'hex'), 1, 'c0ffee1'
+    from generate_series(1, 2000) n`
+  await db.sql.script('analyze merged_commits')
+  const entries = Array.from({ length: 100 }, () => ({ prompt_id: prompt.publicId, ...entry() }))
+  const before = await readRows(db, 'index')
+  const { outcomes } = await recordHistoryBatch(db, clock, organisationId, { entries }, () => prompt)
+  const after = await readRows(db, 'index')
+  expect(outcomes).toEqual(entries.map(() => 'added'))
+  expect((after.get('merged_commits') ?? 0) - (before.get('merged_commits') ?? 0)).toBeLessThan(500)
 })
