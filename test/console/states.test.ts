@@ -166,3 +166,16 @@ test('what is quick shows no sign of waiting, and what is slow does', async () =
   await page.getByRole('row').nth(1).waitFor()
   expect(await page.getByText('Loading').count()).toBe(0)
 })
+
+test('a browser that does not know its time zone shows days in UTC', async () => {
+  const { page, requests } = await own.open(`/prompts/${own.tenant.prompt}`, {
+    prepare: ({ page }) =>
+      page.addInitScript(`
+        const { resolvedOptions } = Intl.DateTimeFormat.prototype
+        Intl.DateTimeFormat.prototype.resolvedOptions = function () {
+          return { ...resolvedOptions.call(this), timeZone: 'Etc/Unknown' }
+        }`),
+  })
+  await page.getByText('Waiting for the first signal').waitFor()
+  expect(requests.filter((one) => one.includes('tz=UTC'))).not.toEqual([])
+})

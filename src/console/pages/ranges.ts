@@ -42,7 +42,10 @@ function chosen(query: URLSearchParams, intervals: Interval[]): Interval {
 const startOfDay = (time: Date, daysLater = 0): Date =>
   new Date(time.getFullYear(), time.getMonth(), time.getDate() + daysLater)
 
-export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** The zone of the reader. Chromium calls one that it cannot find out by this name, and counts in UTC. */
+export const timeZone = zone === 'Etc/Unknown' ? 'UTC' : zone
 
 const formats: Record<Interval, Intl.DateTimeFormat> = {
   hour: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' }),
