@@ -71,6 +71,18 @@ test('offline, what was read stays, and trying again heals it', async () => {
   expect(await page.getByRole('alert').count()).toBe(0)
 })
 
+test('too many requests hide nothing that was read before', async () => {
+  await own.keyWith(['usage:read'], 'gamma')
+  const { page } = await own.open('/settings/keys', { expectsTroubles: true })
+  const row = page.getByRole('row', { name: 'gamma' })
+  await row.waitFor()
+  await page.route('**/api/v1/keys', (route) => route.fulfill({ status: 429, headers: { 'retry-after': '60' } }))
+  await row.getByRole('button', { name: 'Revoke' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click()
+  await page.getByRole('alert').getByText('Too many requests').waitFor()
+  await row.waitFor()
+})
+
 test('a page opened while the service is away says so once, and trying again brings all of it', async () => {
   let isAway = true
   const { page } = await own.open('/settings/keys', {

@@ -8,14 +8,16 @@ import { Code } from './text.tsx'
 
 type AwaitProps<Data> = { query: Query<Data>; children(data: Data): ComponentChildren }
 
+/** Whether the same request may succeed later. */
+const isPassing = ({ kind }: Failure): boolean => ['offline', 'unavailable', 'failed', 'limited'].includes(kind)
+
 /** Shows the data, or why it is missing. A short wait shows nothing. */
 export function Await<Data>({ query: { data, failure, isSlow }, children }: AwaitProps<Data>) {
-  // Earlier data stays visible while the service is away, but not for a key that has lost access.
-  const isAway = failure && ['offline', 'unavailable', 'failed'].includes(failure.kind)
+  // Earlier data stays visible while there is no other, but not for a key that has lost access.
   return (
     <>
       {failure && <FailureNote failure={failure} retry={retryFailed} />}
-      {data !== undefined && (!failure || isAway) && children(data)}
+      {data !== undefined && (!failure || isPassing(failure)) && children(data)}
       {data === undefined && !failure && (isSlow ? <Skeleton /> : <div class="pending" />)}
     </>
   )
@@ -76,9 +78,7 @@ export const FailureNote = ({ failure, retry }: { failure: Failure; retry?: () =
         Request <Code>{failure.requestId}</Code> <CopyButton text={failure.requestId} of="the request id" />
       </p>
     )}
-    {retry && ['offline', 'unavailable', 'failed', 'limited'].includes(failure.kind) && (
-      <Button does="Try again" onClick={retry} />
-    )}
+    {retry && isPassing(failure) && <Button does="Try again" onClick={retry} />}
   </Note>
 )
 
