@@ -47,6 +47,21 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
   await eventually(() => statusWith(second), 401)
 })
 
+test('the successor of the key of this session stays shown until it was read', async () => {
+  const { page, requests } = await own.open('/settings/keys', {
+    key: await own.keyWith([...scopes], 'rotated'),
+    expectsTroubles: true,
+  })
+  await page.getByRole('button', { name: 'Rotate rotated' }).click()
+  await page.getByLabel('Old key stays valid').selectOption('not at all')
+  await page.getByRole('button', { name: 'Rotate', exact: true }).click()
+  await page.getByRole('dialog', { name: 'Key rotated' }).waitFor()
+  // An answer to the old key could be a 401, which ends the session and what it shows.
+  expect(requests.at(-1)).toMatch(/^POST .*rotate$/)
+  await page.getByRole('button', { name: 'Done' }).click()
+  await eventually(() => requests.at(-1), 'GET /api/v1/keys')
+})
+
 test('a browser key is made with its origins and its limit; what is wrong is said in the form', async () => {
   const { page } = await own.open('/settings/keys', { expectsTroubles: true })
   await page.getByRole('button', { name: 'New key' }).click()

@@ -33,10 +33,13 @@ export function whenSignedOut(callback: () => void): void {
 /** Forgets every answer, when the key is another one. */
 export const forgetAnswers = (): void => entries.clear()
 
-/** Sends a change. What it may have changed is asked for again, as is the audit log. */
+/** Asks again for what a change may have changed, and for the audit log. */
+export const refreshAfterChange = (...names: string[]): void => refresh('/api/v1/audit', ...names)
+
+/** Sends a change. What it may have changed is asked for again. */
 export async function change<Data>(asked: Parameters<typeof answerOf<Data>>[0], ...names: string[]): Promise<Data> {
   const data = await answerOf(asked)
-  refresh('/api/v1/audit', ...names)
+  refreshAfterChange(...names)
   return data
 }
 

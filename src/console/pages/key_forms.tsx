@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { type Preset, presets } from '../../lib/scopes.ts'
-import { api, type Schemas } from '../client/api.ts'
+import { answerOf, api, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { change } from '../client/query.ts'
+import { change, refreshAfterChange } from '../client/query.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
@@ -93,9 +93,14 @@ type KeyProps = { apiKey: Schemas['ApiKey']; onClose(): void }
 export function RotateKey({ apiKey: { id, name }, onClose }: KeyProps) {
   const params = { path: { key_id: id } }
   const rotate = async (body: { overlap_seconds: number }) =>
-    (await change(api.POST('/api/v1/keys/{key_id}/rotate', { params, body }), keys)).data.key
+    (await answerOf(api.POST('/api/v1/keys/{key_id}/rotate', { params, body }))).data.key
+  // Not while the new key is shown: if this session's key was rotated, the answer may be a 401, which hides the page.
+  const close = () => {
+    onClose()
+    refreshAfterChange(keys)
+  }
   return (
-    <RotateForm noun="key" rotate={rotate} onClose={onClose}>
+    <RotateForm noun="key" rotate={rotate} onClose={close}>
       <p>
         Creates a key that replaces <Text>{name}</Text>, with the same permissions.
       </p>
