@@ -191,3 +191,18 @@ test('a browser that does not know its time zone shows days in UTC', async () =>
   await page.getByText('Waiting for the first signal').waitFor()
   expect(requests.filter((one) => one.includes('tz=UTC'))).not.toEqual([])
 })
+
+test('a chart whose file is gone since the service was upgraded says so, and a reload draws it', async () => {
+  const { id } = (await own.service.post('/prompts', own.admin, { name: 'upgraded' })).body.data
+  await own.service.post(`/prompts/${id}/signals`, own.admin, { value: 'positive' })
+  const { page } = await own.open('/', { expectsTroubles: true })
+  await page.getByRole('link', { name: 'upgraded' }).waitFor()
+  await page.route('**/console/*.js', (route) => route.fulfill({ status: 404 }))
+  await page.getByRole('link', { name: 'upgraded' }).click()
+  const again = page.getByRole('alert').getByRole('button', { name: 'Try again' })
+  await again.waitFor()
+  await page.unroute('**/console/*.js')
+  await again.click()
+  await page.locator('.plot canvas').waitFor()
+  expect(await page.getByRole('alert').count()).toBe(0)
+})

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { rateOf } from '../../impact/rate.ts'
 import { countOf, formatMoment, formatNumber, formatPercent } from '../parts/format.ts'
+import { FailureNote } from '../parts/states.tsx'
 import { drawLonePoints, drawMarkers, plotOptions } from './plot.ts'
 import { type Interval, type Point, toColumns } from './points.ts'
 
@@ -33,6 +34,7 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
   const plot = useRef<uPlot>(null)
   const [flags, setFlags] = useState<Flag[]>([])
   const [index, setIndex] = useState<number | null>(null)
+  const [isMissing, setMissing] = useState(false)
   const scheme = useColourScheme()
   const columns = toColumns(points, interval)
   const point = index === null ? undefined : points[index]
@@ -42,8 +44,9 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
     const markerTimes = markers.map(({ time }) => new Date(time).getTime() / 1_000)
     const observer = new ResizeObserver(() => plot.current?.setSize({ width: target.clientWidth, height }))
     let isGone = false
-    import('uplot').then(({ default: library }) => {
+    const draw = ({ default: library }: { default: typeof uPlot }) => {
       if (isGone) return
+      setMissing(false)
       const look = plotOptions(library, columns, {
         onDraw(drawn) {
           drawLonePoints(drawn, columns)
@@ -57,7 +60,8 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
       const data: uPlot.AlignedData = [x, positive, negative, low, high, rate]
       plot.current = new library({ ...look, width: target.clientWidth, height }, data, target)
       observer.observe(target)
-    })
+    }
+    import('uplot').then(draw, () => isGone || setMissing(true))
     return () => {
       isGone = true
       observer.disconnect()
@@ -80,6 +84,8 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
 
   return (
     <figure class="chart">
+      {/* After an upgrade of the service, only the reloaded page knows the name of the file. */}
+      {isMissing && <FailureNote failure={{ kind: 'offline' }} retry={() => location.reload()} />}
       <div class="flags">
         {flags.map(({ left, markers }) => (
           <a

@@ -10,13 +10,16 @@ export function WordDiff({ before, after }: { before: string; after: string }) {
   const [parts, setParts] = useState<Part[]>([])
   useEffect(() => {
     let isGone = false
-    import('diff').then(({ diffWordsWithSpace }) => {
-      const whole = [
-        { value: before, removed: true },
-        { value: after, added: true },
-      ]
-      if (!isGone) setParts(diffWordsWithSpace(before, after, { maxEditLength }) ?? whole)
-    })
+    const whole = [
+      { value: before, removed: true },
+      { value: after, added: true },
+    ]
+    const show = (parts: Part[] = whole) => isGone || setParts(parts)
+    import('diff').then(
+      ({ diffWordsWithSpace }) => show(diffWordsWithSpace(before, after, { maxEditLength })),
+      // The file has another name after an upgrade of the service.
+      () => show(),
+    )
     return () => {
       isGone = true
     }
