@@ -45,7 +45,12 @@ export async function withDatabase(
 ): Promise<void> {
   const { openAny, openDatabase } = await import('../db/open.ts')
   const open = which === 'any schema' ? openAny : openDatabase
-  const observer = { onCreated: (dataDir: string) => context.warn(`Created a new database in ${resolve(dataDir)}.`) }
+  const observer = {
+    onCreated: (dataDir: string) => context.warn(`Created a new database in ${resolve(dataDir)}.`),
+    onFailure: ({ message }: Error) => {
+      context.interruption.stopReason = message
+    },
+  }
   const opening = open(context.config, { ...forCommands, mustExist: which === 'existing', observer })
   await workOn(context, await untilInterrupted(context.interruption, opening, 0), async (db) =>
     work({ ...context, db, args: await resolveNames(db.sql, context.args) }),

@@ -11,6 +11,8 @@ export type Interruption = {
   isUncertain: boolean
   /** The database had confirmed a change. */
   hasChanged: boolean
+  /** Why the embedded database stopped. */
+  stopReason?: string
 }
 
 const statuses = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const

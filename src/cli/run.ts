@@ -97,7 +97,9 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     await flushOutput()
     if (outputError?.code === 'EPIPE') return closedPipeStatus
     if (isUnreachable(error)) {
-      warn(describeEnd('The connection to the database was lost', isDryRun ? {} : command, interruption))
+      const reason = interruption.stopReason ? ` (${oneLine(interruption.stopReason)})` : ''
+      const lost = `The connection to the database was lost${reason}`
+      warn(describeEnd(lost, isDryRun ? {} : command, interruption))
       return 1
     }
     warn(describe(error, command))

@@ -117,7 +117,9 @@ async function createFiles(directory: string): Promise<void> {
   const fresh = `${directory}.new`
   fs.rmSync(fresh, { recursive: true, force: true })
   fs.mkdirSync(fresh, { mode: 0o700 })
-  await unpackSeed(fresh)
+  await unpackSeed(fresh).catch((error) => {
+    throw new Error(`${directory} cannot be created: is the disk full? (${error.message})`)
+  })
   // The directory gets its name once it is whole and on the disk, so that a crash here leaves nothing that looks ready.
   for (const entry of fs.readdirSync(fresh, { recursive: true, encoding: 'utf8' })) syncPath(join(fresh, entry))
   syncPath(fresh)

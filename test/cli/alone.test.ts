@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { engine } from '../harness.ts'
 import { createFolder, createOperator, type Operator, PROGRAM, run } from '../program.ts'
 import { entry } from '../service.ts'
 import { useDatabase } from '../use.ts'
@@ -65,3 +66,20 @@ test('a backup that does not fit on the disk fails, and says what could not be w
   expect(await runShell(`ulimit -f 0; ${process.execPath} -e "${backup}"`)).toEqual(reason(file))
   expect(readdirSync(dirname(file))).toEqual([])
 })
+
+if (engine === 'embedded') {
+  test('a database that does not fit on the disk says so', async () => {
+    const [, line] = await runShell(`ulimit -f 100; DATA_DIR=${createFolder()} "$PROGRAM" init`)
+    expect(line).toMatch(/^prompt-signals: \S+\/pgdata cannot be created: is the disk full\? \(.+\)\n$/)
+    const { id: org } = await operator.one('orgs', 'create', '--name', 'Large', '--plan', 'free')
+    const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Large')
+    const file = join(createFolder(), 'entries')
+    await Bun.write(file, Array.from({ length: 12_000 }, () => `${JSON.stringify(entry({ prompt }))}\n`).join(''))
+    // The log of a new database ends below this size, and above it with the import.
+    const [, stopped] = await runShell(`ulimit -f 2800; "$PROGRAM" history import ${file}`)
+    expect(stopped).toMatch(
+      /^prompt-signals: .+ was lost \(the embedded database has stopped: .+\): nothing was recorded\.\n$/,
+    )
+    expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([])
+  })
+}
