@@ -112,7 +112,7 @@ export const NewSignalBatch = Type.Object(
             value: 'positive',
             metadata: { session: 'a81c', rating: 5 },
             created_at: '2026-11-14T23:35:00.000Z',
-            idempotency_key: 'a81c-1',
+            idempotency_key: 'a81c-2',
           },
           { value: 'negative' },
         ],
