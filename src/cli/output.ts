@@ -1,4 +1,4 @@
-import { oneLine } from '../lib/texts.ts'
+import { cut, oneLine } from '../lib/texts.ts'
 
 type Value = string | number | boolean | null | Date | object
 
@@ -87,7 +87,7 @@ function fitWidths(widths: number[], mayShrink: boolean[]): number[] {
   }
 }
 
-const shorten = (text: string, width: number): string => (text.length > width ? `${text.slice(0, width - 1)}…` : text)
+const shorten = (text: string, width: number): string => (text.length > width ? `${cut(text, width - 1)}…` : text)
 
 /** Times are cut to the minute. They are UTC. */
 const columnOf = <T extends object>(field: keyof T): Column<T> => ({

@@ -1,6 +1,7 @@
 // Decides which history entries follow from commits that change prompts.
 import type { PromptEntry } from '../history/record.ts'
 import { NewHistoryEntry } from '../history/schema.ts'
+import { cut } from '../lib/texts.ts'
 
 export type Person = NewHistoryEntry['user']
 
@@ -81,8 +82,7 @@ function sanitize(given: string, { maxLength }: { maxLength?: number }): string 
     .toWellFormed()
     .replace(/\p{Cc}+/gu, ' ')
     .trim()
-  // Drops half of a surrogate pair that the cut went through.
-  return clean.slice(0, maxLength).replace(/[\ud800-\udbff]$/, '')
+  return cut(clean, maxLength)
 }
 
 export const sanitizeSha = (given: string): string => sanitize(given, commit_sha) || 'unknown'

@@ -8,6 +8,10 @@ export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Bidi_Co
 /** Whether the text has no control characters and no half of a surrogate pair, which Postgres does not store. */
 export const isPlain = (text: string): boolean => !/\p{Cc}/u.test(text) && text.isWellFormed()
 
+/** Cuts a text, and drops half of a surrogate pair that the cut went through. */
+export const cut = (text: string, length: number | undefined): string =>
+  text.slice(0, length).replace(/[\ud800-\udbff]$/, '')
+
 /** Trims a short text of one line. Undefined for any other. */
 export function parseText(text: string): string | undefined {
   const trimmed = text.trim()

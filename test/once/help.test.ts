@@ -44,6 +44,7 @@ test('a table fits 120 columns: it cuts the widest texts, leaves out empty colum
   expect(lines.map((line) => line.length)).toEqual([106, 120])
   expect(lines[1]).toBe(`${row.id}  ${'n'.repeat(33)}…  ${'p'.repeat(33)}…  1970-01-01 00:00`)
   expect(draw([], ['id'])).toEqual(['id'])
+  expect(draw([{ name: `${'n'.repeat(118)}😀!` }], [shrinking('name')])[1]).toBe(`${'n'.repeat(118)}…`)
 })
 
 test('a text keeps its lines and tabs, and cannot steer the terminal', () => {
