@@ -8,6 +8,7 @@ import { choosePlaces, findExcluded } from './share.ts'
 import {
   type Claim,
   claimDeliveries,
+  disableEndpoint,
   recordAttempt,
   releaseEndpoint,
   selectBacklog,
@@ -84,9 +85,10 @@ export function startDeliveries({ db, clock, sendOnce, observer, isStopping, onF
       const { org, organisationId, endpoint } = claim
       const event = { organisationId, action: 'endpoint.disabled', subject: endpoint, details: { reason } } as const
       const isDisabled = await db.transaction(async (sql) => {
-        const isRecorded = await recordAttempt(sql, attempt)
-        if (isRecorded) await recordAudit(sql, clock, { name: 'delivery' }, event)
-        return isRecorded
+        const isDone = await disableEndpoint(sql, claim, reason)
+        if (isDone) await recordAudit(sql, clock, { name: 'delivery' }, event)
+        await recordAttempt(sql, attempt)
+        return isDone
       })
       if (isDisabled) observer.disabled({ org, endpoint, reason })
     } else await recordAttempt(db.sql, attempt)

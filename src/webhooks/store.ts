@@ -78,7 +78,7 @@ export async function lockEndpoint(sql: Sql, id: string): Promise<void> {
   await sql`select from webhook_endpoints where public_id = ${id} for no key update`
 }
 
-/** A new URL, or forgetting failures, ends the claim: the answer to an attempt in flight says nothing of the new state. */
+/** A new URL ends the claim: what the old one still answers says nothing of it. */
 export async function updateEndpoint(sql: Sql, id: string, endpoint: EndpointValues): Promise<void> {
   await sql`
     update webhook_endpoints
@@ -86,10 +86,7 @@ export async function updateEndpoint(sql: Sql, id: string, endpoint: EndpointVal
       kind = ${endpoint.kind}, url = ${endpoint.fullUrl}, events = ${endpoint.events}::text[],
       prompts = ${endpoint.prompts}::text[], disabled_at = ${endpoint.disabled_at},
       disabled_reason = ${endpoint.disabled_reason}, failing_since = ${endpoint.failing_since},
-      claimed_until = case
-        when url = ${endpoint.fullUrl} and (failing_since is null or ${endpoint.failing_since}::timestamptz is not null)
-        then claimed_until
-      end
+      claimed_until = case when url = ${endpoint.fullUrl} then claimed_until end
     where public_id = ${id}`
 }
 

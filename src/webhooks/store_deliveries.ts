@@ -128,9 +128,7 @@ export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }
       update webhook_endpoints
       set
         claimed_until = now() + ${pauseMs}::integer * interval '1 millisecond',
-        failing_since = case when ${outcome.status} <> 'delivered' then coalesce(failing_since, ${claim.claimedAt}) end,
-        disabled_at = case when ${outcome.disabledReason}::text is null then disabled_at else coalesce(disabled_at, now()) end,
-        disabled_reason = coalesce(disabled_reason, ${outcome.disabledReason})
+        failing_since = case when ${outcome.status} <> 'delivered' then coalesce(failing_since, ${claim.claimedAt}) end
       where organisation_id = ${claim.organisationId} and id = ${claim.endpointId}
         and claimed_until = ${claim.claimedUntil}
       returning organisation_id, id
@@ -145,6 +143,20 @@ export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }
         and d.status = 'pending' and d.attempts = ${claim.attempts}
     )
     select 1 from endpoint`
+  return rows.length > 0
+}
+
+/**
+ * Disables a claimed endpoint. Returns false, and changes nothing, when another replica has claimed it, or when its failures
+ * were forgotten meanwhile: it was enabled.
+ */
+export async function disableEndpoint(sql: Sql, claim: Claim, reason: string): Promise<boolean> {
+  const rows = await sql`
+    update webhook_endpoints
+    set disabled_at = coalesce(disabled_at, now()), disabled_reason = coalesce(disabled_reason, ${reason})
+    where organisation_id = ${claim.organisationId} and id = ${claim.endpointId}
+      and claimed_until = ${claim.claimedUntil} and failing_since is not distinct from ${claim.failingSince}
+    returning 1`
   return rows.length > 0
 }
 

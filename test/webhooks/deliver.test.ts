@@ -284,13 +284,14 @@ test('what the old URL answers does not disable an endpoint with a new one', asy
   expect((await service.get(`${path}/${id}`, await adminOf(tenant))).body.data.enabled).toBe(true)
 })
 
-test('an attempt that began before an endpoint was enabled does not disable it', async () => {
+test('an attempt that began before an endpoint was enabled does not disable it, and no other begins meanwhile', async () => {
   const { id } = await createEndpoint()
   const { sql } = service.services.db
   const admin = await adminOf(tenant)
   await sql`update webhook_endpoints set failing_since = now() - interval '5 days' where public_id = ${id}`
   await changeDuringAttempt(id, 500, () => service.patch(`${path}/${id}`, admin, { enabled: true }))
-  await eventually(async () => (await deliveriesOf(id))[0]?.status, 'delivered')
+  await eventually(() => statesOf(id), [['failed', 10]])
+  expect(receiver.received).toHaveLength(1)
   expect((await service.get(`${path}/${id}`, admin)).body.data.enabled).toBe(true)
 })
 
