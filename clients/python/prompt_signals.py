@@ -206,13 +206,11 @@ class Client:
                     return attempt()
                 except urllib.error.HTTPError as error:
                     raise _error_of(error) from None
-                except UnicodeEncodeError:
-                    # The API key or the idempotency key cannot be sent. Another attempt would not help.
-                    raise
                 except (socket.timeout, TimeoutError) as error:
                     message = f"There was no answer within {self._timeout} seconds."
                     raise PromptSignalsError(message, 0, "timeout") from error
-                except (OSError, http.client.HTTPException, ValueError) as error:
+                # Not every ValueError: for a key that no header can hold, another attempt would not help.
+                except (OSError, http.client.HTTPException, json.JSONDecodeError, UnicodeDecodeError) as error:
                     message = f"The service could not be reached: {error}"
                     raise PromptSignalsError(message, 0, "network_error") from error
             except PromptSignalsError as error:
