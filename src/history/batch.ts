@@ -49,7 +49,8 @@ export async function recordHistoryBatch(
     const at = earlierOf(parseSeenAt(seen_at, index), clock.now())
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
-  const hasTexts = toRecord.some(({ textHash }) => textHash !== undefined)
+  const refs = toRecord.flatMap(toTextRef)
+  const hasTexts = refs.length > 0
   const missing = new Set<string>()
   const outcomes: Outcome[] = []
   // One batch of an organisation at a time, because on the embedded engine everybody waits for it.
@@ -57,22 +58,22 @@ export async function recordHistoryBatch(
   if (isDryRun) {
     const all = toRecord.map(({ reported }) => reported)
     const known = await db.transaction(async (sql) => {
-      const refs = toRecord.flatMap(toTextRef)
       if (hasTexts) for (const hash of await findMissingTexts(sql, organisationId, refs, texts)) missing.add(hash)
       return readKnown(sql, organisationId, all)
     }, permitRequest)
     outcomes.push(...reconcile(all, known).outcomes)
   } else {
-    for (const step of db.isEmbedded ? cutBatch(toRecord, seen) : [{ entries: toRecord, files: seen }]) {
+    const steps = db.isEmbedded ? cutBatch(toRecord, seen) : [{ entries: toRecord, files: seen }]
+    for (const step of steps) {
       await db.transaction(async (sql) => {
         const otherPrompts = step.files.map(({ promptId }) => promptId)
         const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch }
         const reported = step.entries.map((entry) => entry.reported)
         outcomes.push(...(await recordEntries(sql, clock, organisationId, reported, options)))
         await markFilesSeen(sql, organisationId, step.files)
-        const refs = step.entries.flatMap(toTextRef)
-        // Called also if no entry of this step has a text: if the organisation stores none, the first step must fail.
-        if (hasTexts) for (const hash of await recordTexts(sql, organisationId, refs, texts)) missing.add(hash)
+        // Together, because a merge gets the last text. Called in each step: if the organisation stores none, the first fails.
+        const linked = step === steps.at(-1) ? refs : []
+        if (hasTexts) for (const hash of await recordTexts(sql, organisationId, linked, texts)) missing.add(hash)
       }, permitRequest)
     }
   }

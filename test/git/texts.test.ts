@@ -118,6 +118,30 @@ test.each([true, false])(
   },
 )
 
+// The embedded engine records a batch in steps of 50 entries.
+test('a rebased pull request keeps the text of its last change across the steps of a batch', async () => {
+  const { tenant, prompts, send } = await createHook(service, 'Acme/Prompts')
+  await storeText(tenant)
+  const clone = createClone('https://github.com/Acme/Prompts.git')
+  for (let index = 0; index < 49; index += 1) {
+    clone.write(other, `text ${index}`)
+    clone.commit('Begin')
+  }
+  const commits = ['two', 'three', 'four'].map((text, index) => {
+    const path = index === 2 ? 'README.md' : greeting
+    clone.write(path, text)
+    return { id: clone.commit(text), modified: [path] }
+  })
+  const after = commits[2]?.id as string
+  await send('push', push({ after, commits }))
+  await send('pull_request', merged({ mergeSha: after, commits: 3 }))
+  for (const _ of [1, 2]) {
+    await sync(clone, tenant)
+    expect(await textsOf(prompts.greeting, tenant)).toEqual(['three'])
+    await pruneTexts(service.services.db)
+  }
+})
+
 test('what is not UTF-8, too large or binary is left out, and said once for each prompt', async () => {
   const { tenant, prompts } = await createHook(service)
   await storeText(tenant)
