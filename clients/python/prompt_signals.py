@@ -26,6 +26,8 @@ Json = Dict[str, Any]
 
 # Longer waits are left to the caller.
 _LONGEST_WAIT = 10.0
+# In timeouts: an export that looks for a rare value sends nothing meanwhile.
+_LONGEST_SILENCE = 6
 
 
 class PromptSignalsError(Exception):
@@ -106,10 +108,10 @@ class Client:
                         yield signal
                         after = signal["id"]
                 return
-            except (OSError, http.client.HTTPException):
+            except (OSError, http.client.HTTPException) as error:
                 # A connection that brings no line would break for ever.
                 if after == started_after:
-                    raise
+                    raise PromptSignalsError(f"The export was cut off: {error}", 0, "network_error") from error
 
     # What is known of a prompt
 
@@ -191,13 +193,13 @@ class Client:
         data = None if body is None else json.dumps(body, default=_to_json).encode()
 
         def read() -> Any:
-            with self._attempt(method, path, data, idempotency_key) as response:
+            with self._attempt(method, path, data, idempotency_key, self._timeout) as response:
                 return json.loads(response.read())
 
         return self._retry(read)
 
     def _send(self, method: str, path: str) -> Any:
-        return self._retry(lambda: self._attempt(method, path, None, None))
+        return self._retry(lambda: self._attempt(method, path, None, None, self._timeout * _LONGEST_SILENCE))
 
     def _retry(self, attempt: Any) -> Any:
         for failures in range(self._retries + 1):
@@ -207,8 +209,7 @@ class Client:
                 except urllib.error.HTTPError as error:
                     raise _error_of(error) from None
                 except (socket.timeout, TimeoutError) as error:
-                    message = f"There was no answer within {self._timeout} seconds."
-                    raise PromptSignalsError(message, 0, "timeout") from error
+                    raise PromptSignalsError("There was no answer in time.", 0, "timeout") from error
                 # Not every ValueError: for a key that no header can hold, another attempt would not help.
                 except (OSError, http.client.HTTPException, json.JSONDecodeError, UnicodeDecodeError) as error:
                     message = f"The service could not be reached: {error}"
@@ -221,14 +222,16 @@ class Client:
                 time.sleep(wait * (1 + random.random() / 2))
         raise AssertionError("unreachable")
 
-    def _attempt(self, method: str, path: str, data: Optional[bytes], idempotency_key: Optional[str]) -> Any:
+    def _attempt(
+        self, method: str, path: str, data: Optional[bytes], idempotency_key: Optional[str], timeout: float
+    ) -> Any:
         headers = {"Authorization": "Bearer " + self._key}
         if data is not None:
             headers["Content-Type"] = "application/json"
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
         request = urllib.request.Request(self._root + path, data, headers, method=method)
-        return self._opener.open(request, timeout=self._timeout)
+        return self._opener.open(request, timeout=timeout)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -167,3 +167,38 @@ show(errors)`
   expect(requests).toBe(5)
   await proxy.stop(true)
 })
+
+test('an export may be silent for longer than a timeout, and goes on where the connection stalled', async () => {
+  const lines = [1, 2, 3].map((id) => new TextEncoder().encode(`{"id":${id}}\n`))
+  const asked: (string | null)[] = []
+  const proxy = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch(request) {
+      const after = new URL(request.url).searchParams.get('after')
+      asked.push(after)
+      const rest = lines.slice(Number(after)).values()
+      const stream = new ReadableStream({
+        async pull(controller) {
+          const { value, done } = rest.next()
+          // The first connection stalls after two lines, the third one from the start.
+          if ((asked.length === 1 && value === lines[2]) || asked.length === 3) return new Promise(() => {})
+          await Bun.sleep(500)
+          if (done) controller.close()
+          else controller.enqueue(value)
+        },
+      })
+      return new Response(stream)
+    },
+  })
+  const exported = `
+client = Client(sys.argv[1], sys.argv[2], timeout=0.25, retries=0)
+ids = [signal["id"] for signal in client.export(prompt)]
+try:
+  list(client.export(prompt))
+except PromptSignalsError as error:
+  show([ids, error.status])`
+  expect(await python(exported, proxy.url.origin)).toEqual([[1, 2, 3], 0])
+  expect(asked).toEqual([null, '2', null])
+  await proxy.stop(true)
+})

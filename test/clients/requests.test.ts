@@ -5,7 +5,15 @@ import { useNewTenant, useService } from '../use.ts'
 const service = useService()
 const tenant = useNewTenant(service)
 
-type Fault = 'none' | 'lost request' | 'lost answer' | 'cut answer' | 'sent twice' | 'no answer' | 'unavailable'
+type Fault =
+  | 'none'
+  | 'lost request'
+  | 'lost answer'
+  | 'cut answer'
+  | 'stalled answer'
+  | 'sent twice'
+  | 'no answer'
+  | 'unavailable'
 
 /** The service behind a network that does this to one request after the other, then nothing. */
 function faulty(faults: Iterator<Fault>) {
@@ -22,14 +30,15 @@ function faulty(faults: Iterator<Fault>) {
     if (fault === 'sent twice') await fetch(url, init)
     const response = await fetch(url, init)
     if (fault === 'lost answer') throw new TypeError('the answer was lost')
-    if (fault !== 'cut answer') return response
+    if (fault !== 'cut answer' && fault !== 'stalled answer') return response
     const text = await response.text()
     const chunks = [new TextEncoder().encode(text.slice(0, text.length / 2))]
     const half = new ReadableStream({
       pull(controller) {
         const chunk = chunks.shift()
         if (chunk) controller.enqueue(chunk)
-        else controller.error(new TypeError('the connection broke'))
+        else if (fault === 'cut answer') controller.error(new TypeError('the connection broke'))
+        else return new Promise<void>(() => {})
       },
     })
     return new Response(half, response)
@@ -142,6 +151,20 @@ test('an export goes on where the connection broke', async () => {
   const ids = (await client.signals.recordMany(tenant.prompt, values)).map(({ id }) => id)
   const exported = await Array.fromAsync(clientWith(['cut answer', 'cut answer']).client.signals.export(tenant.prompt))
   expect(exported.map(({ id }) => id)).toEqual(ids as number[])
+})
+
+test('an export goes on where the connection stalled, and says that it did when nothing comes at all', async () => {
+  const { client } = clientWith([])
+  const values = Array.from({ length: 30 }, () => ({ value: 'positive' as const }))
+  const ids = (await client.signals.recordMany(tenant.prompt, values)).map(({ id }) => id)
+  const stalling = () => clientWith(['stalled answer', 'stalled answer'], { timeoutMs: 100 }).client
+  const exported = await Array.fromAsync(stalling().signals.export(tenant.prompt))
+  expect(exported.map(({ id }) => id)).toEqual(ids as number[])
+  const fetch = async () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }))
+  const silent = createClient({ url: service.url, key: tenant.key, fetch, timeoutMs: 10 }).signals.export(tenant.prompt)
+  expect(await silent.next().catch((error) => [error.name, error.status, error.code, error.message])).toEqual([
+    ...['PromptSignalsError', 0, 'network_error', 'The export was cut off: Nothing came within 60 ms.'],
+  ])
 })
 
 test('a history is read over all its pages', async () => {

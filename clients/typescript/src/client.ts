@@ -19,7 +19,7 @@ import type {
 } from './api.ts'
 import { readExport } from './export.ts'
 import type { operations } from './openapi.d.ts'
-import { type CallOptions, type ClientOptions, createSend, dataOf } from './request.ts'
+import { type CallOptions, type ClientOptions, createSend, dataOf, defaultTimeoutMs } from './request.ts'
 import { pathOf, randomKey, signalsOf } from './signals.ts'
 
 type Filters<Name extends keyof operations> = Omit<Query<Name>, 'cursor' | 'page' | 'limit'>
@@ -70,10 +70,13 @@ export function createClient(options: ClientOptions) {
         query: Omit<Query<'exportSignals'>, 'format' | 'after'> = {},
         call: CallOptions = {},
       ): AsyncGenerator<ExportedSignal> =>
-        readExport((after) => {
-          const path = prompt === undefined ? '/signals/export' : `${pathOf(prompt)}/export`
-          return send('GET', path + queryString({ ...query, after }), call, (response) => response)
-        }),
+        readExport(
+          (after) => {
+            const path = prompt === undefined ? '/signals/export' : `${pathOf(prompt)}/export`
+            return send('GET', path + queryString({ ...query, after }), call, (response) => response)
+          },
+          { ...call, timeoutMs: options.timeoutMs ?? defaultTimeoutMs },
+        ),
     },
     history: {
       list: (prompt: string, query?: Filters<'getPromptHistory'>, call?: CallOptions) => historyOf(prompt, query, call),

@@ -61,6 +61,8 @@ export class PromptSignalsError extends Error {
   }
 }
 
+export const defaultTimeoutMs = 10_000
+
 /** Longer waits are left to the caller. */
 const longestWaitMs = 10_000
 
@@ -86,7 +88,7 @@ export type Send = <Answer>(
 ) => Promise<Answer>
 
 /** Sends requests, and sends them again while the failure is temporary: every request here may be repeated. */
-export function createSend({ url, key, fetch: given, timeoutMs = 10_000, retries = 3 }: ClientOptions): Send {
+export function createSend({ url, key, fetch: given, timeoutMs = defaultTimeoutMs, retries = 3 }: ClientOptions): Send {
   const root = `${url.replace(/\/+$/, '')}/api/v1`
   // A browser's fetch must be called without a receiver.
   const send = given ?? ((url: string, init: RequestInit) => fetch(url, init))
