@@ -84,3 +84,14 @@ test('alerts name metrics of the service, and settings are those it reads', () =
   expect(names).toHaveLength(5)
   for (const name of names) expect(settings).toContain(`\`${name.slice('name: '.length)}\``)
 })
+
+test('every alarm of docs/operating.md is an alert, but those of the embedded database and of backups', () => {
+  const [, alarms = ''] = read('docs/operating.md').split('### Alarms')
+  const rows = [...alarms.matchAll(/^\| (?!Alarm )([a-z ]+) \|/gm)].map(([, name = '']) => name)
+  const others = ['housekeeping', 'no backup']
+  const names = rows
+    .filter((row) => !others.includes(row))
+    .map((row) => row.replace(/(^| )(.)/g, (_, __, c) => c.toUpperCase()))
+  const alerts = read('deploy/kubernetes/monitoring/alerts.yaml').matchAll(/alert: PromptSignals(\w+)/g)
+  expect([...alerts].map(([, name]) => name)).toEqual(names)
+})
