@@ -164,6 +164,8 @@ export function requireFile(path: string, whoNames: string): void {
     throw new Error(`${whoNames} a file that cannot be read: ${path}`)
   }
   const stat = statSync(path)
+  // A container gets one in place of a file that is not on its host.
+  if (stat.isDirectory()) throw new Error(`${whoNames} a folder, not a file: ${path}`)
   if (stat.isFile() && stat.size === 0) throw new Error(`${whoNames} an empty file: ${path}`)
 }
 

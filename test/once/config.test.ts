@@ -108,6 +108,7 @@ test.concurrent.each([
     'REUSE_PORT=on needs METRICS_ADDRESS, another one for each process',
   ],
   [{ DATABASE_URL_FILE: '/proc/none' }, 'DATABASE_URL_FILE names a file that cannot be read: /proc/none'],
+  [{ DATABASE_URL_FILE: '/proc' }, 'DATABASE_URL_FILE names a folder, not a file: /proc'],
   [{ DATABASE_URL_FILE: '/dev/null' }, 'DATABASE_URL_FILE names an empty file: /dev/null'],
   [{ DATABASE_URL_FILE: emptyFile }, `DATABASE_URL_FILE names an empty file: ${emptyFile}`],
   [{ REDIS_URL_FILE: nothing }, `REDIS_URL_FILE names an empty file: ${nothing}`],
