@@ -6,7 +6,7 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type FileSeen, markFilesSeen } from '../prompts/link.ts'
-import type { ReportedEntry } from './identity.ts'
+import { hasLiveAction, type ReportedEntry } from './identity.ts'
 import { type Outcome, reconcile } from './reconcile.ts'
 import { expectedInstant, type PromptEntry, parseReported, readKnown, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
@@ -50,7 +50,7 @@ export async function recordHistoryBatch(
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
   const refs = toRecord.flatMap(toTextRef)
-  const hasTexts = refs.length > 0
+  const hasTexts = refs.some(({ text_hash }) => text_hash !== null)
   const missing = new Set<string>()
   const outcomes: Outcome[] = []
   // One batch of an organisation at a time, because on the embedded engine everybody waits for it.
@@ -94,8 +94,12 @@ const cutBatch = (entries: EntryOfBatch[], files: FileSeen[]): Step[] => [
   ...(files.length > 0 ? [{ entries: [], files }] : []),
 ]
 
-const toTextRef = ({ reported: { prompt_id, branch_name, commit_sha }, textHash }: EntryOfBatch) =>
-  textHash === undefined ? [] : { prompt_id, branch_name, commit_sha, text_hash: textHash }
+/** Also for a change without a text, such as a removal: a merge must not get the text of an earlier one. */
+const toTextRef = ({ reported, textHash }: EntryOfBatch) => {
+  const { prompt_id, branch_name, commit_sha } = reported
+  const ref = { prompt_id, branch_name, commit_sha, text_hash: textHash ?? null }
+  return textHash || hasLiveAction(reported) ? ref : []
+}
 
 function parseSeenAt(text: string, index: number): Date {
   const instant = parseInstant(text)

@@ -2,8 +2,8 @@ import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryRow } from './schema.ts'
 
-/** The text that a commit left in the file of a prompt, by its SHA-256 in hexadecimal. */
-export type TextRef = { prompt_id: number; branch_name: string; commit_sha: string; text_hash: string }
+/** The text that a commit left in the file of a prompt, by its SHA-256 in hexadecimal; null if it left none. */
+export type TextRef = { prompt_id: number; branch_name: string; commit_sha: string; text_hash: string | null }
 
 export async function mayStoreTexts(sql: Sql, organisationId: number): Promise<boolean> {
   const [row] = await sql<{ store_text: boolean }>`select store_text from organisations where id = ${organisationId}`
@@ -33,7 +33,7 @@ export async function selectStoredTexts(sql: Sql, organisationId: number, hashes
 /**
  * Gives entries their texts if these are stored, and returns the hashes of the others. Locks the texts, so that none is
  * deleted as unused meanwhile: most were sent with an earlier batch. The text of a commit that a merge brought is also that
- * of the merge, unless a later one of the refs has another.
+ * of the merge, unless a later one of the refs has another or none.
  */
 export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[]): Promise<string[]> {
   const given = JSON.stringify(refs)
@@ -50,8 +50,8 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
         offset 0
       ) m on true
       cross join lateral (values (lower(g.commit_sha collate "C")), (m.merge_sha)) c (commit_sha)
-    ), given as materialized (
-      select distinct on (h.id) h.id, g.text_hash, decode(g.text_hash, 'hex') as hash
+    ), last as materialized (
+      select distinct on (h.id) h.id, g.text_hash
       from named g
       cross join lateral (
         select * from history_entries h
@@ -60,6 +60,8 @@ export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[
       ) h
       where h.action in ('deployed', 'pr_merged')
       order by h.id, g.place desc
+    ), given as materialized (
+      select l.id, l.text_hash, decode(l.text_hash, 'hex') as hash from last l where l.text_hash is not null
     ), stored as materialized (
       select t.hash
       from prompt_texts t

@@ -56,7 +56,7 @@ export async function recordTexts(sql: Sql, organisationId: number, refs: TextRe
 /** Returns the hashes of the texts that entries name and that are neither given nor stored. */
 export async function findMissingTexts(sql: Sql, organisationId: number, refs: TextRef[], texts: Map<string, string>) {
   await requireStoring(sql, organisationId)
-  const named = new Set(refs.map(({ text_hash }) => text_hash).filter((hash) => !texts.has(hash)))
+  const named = new Set(refs.flatMap(({ text_hash }) => (text_hash && !texts.has(text_hash) ? [text_hash] : [])))
   return named.difference(await selectStoredTexts(sql, organisationId, [...named]))
 }
 

@@ -118,6 +118,26 @@ test.each([true, false])(
   },
 )
 
+test('a rebased pull request that removes the file after a change has no text', async () => {
+  const { tenant, prompts, send } = await createHook(service, 'Acme/Prompts')
+  await storeText(tenant)
+  const clone = createClone('https://github.com/Acme/Prompts.git')
+  clone.write(greeting, 'one')
+  clone.commit('Begin')
+  clone.write(greeting, 'two')
+  const changed = clone.commit('Change')
+  clone.git('rm', '--quiet', greeting)
+  const after = clone.commit('Remove')
+  const commits = [
+    { id: changed, modified: [greeting] },
+    { id: after, removed: [greeting] },
+  ]
+  await send('push', push({ after, commits }))
+  await send('pull_request', merged({ mergeSha: after, commits: 2 }))
+  await sync(clone, tenant)
+  expect(await textsOf(prompts.greeting, tenant)).toEqual(['one', null])
+})
+
 // The embedded engine records a batch in steps of 50 entries.
 test('a rebased pull request keeps the text of its last change across the steps of a batch', async () => {
   const { tenant, prompts, send } = await createHook(service, 'Acme/Prompts')
