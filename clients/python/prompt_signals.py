@@ -117,13 +117,13 @@ class Client:
 
     def history(self, prompt: str, **filters: Any) -> Iterator[Json]:
         """The edit history of a prompt, newest first."""
-        before: set = set()
+        seen: set = set()
         page, pages = 1, 1
         while page <= pages:
             answer = self._get(_path(prompt, "history"), {**filters, "limit": 100, "page": page})
-            # An entry that is recorded meanwhile moves others to the next page.
-            yield from (entry for entry in answer["data"] if entry["id"] not in before)
-            before = {entry["id"] for entry in answer["data"]}
+            # Entries that are recorded meanwhile move others to later pages.
+            yield from (entry for entry in answer["data"] if entry["id"] not in seen)
+            seen.update(entry["id"] for entry in answer["data"])
             page, pages = page + 1, answer["pagination"]["total_pages"]
 
     def stats(self, prompt: str, **parameters: Any) -> Json:

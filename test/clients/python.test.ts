@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { assign } from '../../clients/typescript/src/assign.ts'
+import { createClient } from '../../clients/typescript/src/index.ts'
 import { entry } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
 
@@ -200,5 +201,26 @@ except PromptSignalsError as error:
   show([ids, error.status])`
   expect(await python(exported, proxy.url.origin)).toEqual([[1, 2, 3], 0])
   expect(asked).toEqual([null, '2', null])
+  await proxy.stop(true)
+})
+
+test('both clients list an entry of a history once, also when hundreds are recorded meanwhile', async () => {
+  let newest = 300
+  const proxy = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch(request) {
+      const page = Number(new URL(request.url).searchParams.get('page'))
+      newest = page === 1 ? 300 : 450
+      const all = Array.from({ length: newest }, (_, n) => ({ id: newest - n }))
+      const pagination = { total_pages: Math.ceil(newest / 100) }
+      return Response.json({ data: all.slice(100 * (page - 1), 100 * page), pagination })
+    },
+  })
+  const client = createClient({ url: proxy.url.origin, key: tenant.key })
+  const listed = (await Array.fromAsync(client.history.list(tenant.prompt))).map(({ id }) => id)
+  const expected = Array.from({ length: 300 }, (_, n) => n + 1)
+  expect(listed.filter((id) => id <= 300).sort((a, b) => a - b)).toEqual(expected)
+  expect(await python('show([entry["id"] for entry in client.history(prompt)])', proxy.url.origin)).toEqual(listed)
   await proxy.stop(true)
 })

@@ -48,13 +48,13 @@ export function createClient(options: ClientOptions) {
   }
 
   async function* historyOf(prompt: string, query: object = {}, call: CallOptions = {}): AsyncGenerator<HistoryEntry> {
-    let before = new Set<number>()
+    const seen = new Set<number>()
     for (let number = 1, pages = 1; number <= pages; number += 1) {
       const path = pathOf(prompt, 'history')
       const { data, pagination } = await get<HistoryPage>(path, { ...query, limit: 100, page: number }, call)
-      // An entry that is recorded meanwhile moves others to the next page.
-      yield* data.filter(({ id }) => !before.has(id))
-      before = new Set(data.map(({ id }) => id))
+      // Entries that are recorded meanwhile move others to later pages.
+      yield* data.filter(({ id }) => !seen.has(id))
+      for (const { id } of data) seen.add(id)
       pages = pagination.total_pages
     }
   }
