@@ -28,7 +28,7 @@ function faulty(faults: Iterator<Fault>) {
       return new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
     }
     if (fault === 'sent twice') await fetch(url, init)
-    const response = await fetch(url, init)
+    const response = await fetch(url, { ...init, headers: { ...init.headers } })
     if (fault === 'lost answer') throw new TypeError('the answer was lost')
     if (fault !== 'cut answer' && fault !== 'stalled answer') return response
     const text = await response.text()

@@ -115,7 +115,8 @@ export function createSend({ url, key, fetch: given, timeoutMs = defaultTimeoutM
         // A redirect would turn a POST into a GET, whose answer is a success, too.
         redirect: 'manual',
         signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
-        headers,
+        // A given fetch may add its own by spreading them.
+        headers: Object.fromEntries(headers),
         ...content,
       })
       if (!response.ok) throw errorOf(response.status, await readError(response), response.headers)
