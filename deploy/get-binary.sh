@@ -3,8 +3,8 @@
 # With PROMPT_SIGNALS_BINARY_URL it downloads the binary, and checks it against PROMPT_SIGNALS_BINARY_SHA256.
 # Else it builds the binary from the source that this script is in, which needs Bun.
 set -eu
-folder=$1
-mkdir -p "$folder"
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
 if [ -n "${PROMPT_SIGNALS_BINARY_URL:-}" ]; then
   curl --fail --silent --show-error --location --output "$folder/prompt-signals" "$PROMPT_SIGNALS_BINARY_URL"
   echo "${PROMPT_SIGNALS_BINARY_SHA256:?is needed with PROMPT_SIGNALS_BINARY_URL}  $folder/prompt-signals" |
