@@ -3,6 +3,7 @@ import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
 import { systemClock } from '../src/clock.ts'
+import type { Db } from '../src/db/client.ts'
 import { type Finished, keepSecrets, PROGRAM, run, type Server, type Settings } from './binary.ts'
 import { insertTenant, openDb, type Tenant } from './tenant.ts'
 
@@ -105,6 +106,15 @@ export async function eventually(read: () => unknown, wanted: unknown, deadlineM
   }
   expect(answer).toEqual(wanted)
 }
+
+/** Waits until one statement with this text waits for a lock. Asks outside of the caller's transaction. */
+export const untilLocked = ({ sql }: Db, text: string): Promise<void> =>
+  eventually(async () => {
+    const waiting = await sql`
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like ${`%${text}%`}::text`
+    return waiting.length
+  }, 1)
 
 /** Measures time, without the pauses in which a busy machine ran neither this process nor, most likely, the service. */
 export function startStopwatch(): () => number {

@@ -12,7 +12,7 @@ import { eraseLastSignals } from '../../src/signals/erase.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { push } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
-import { eventually, rejectionOf } from '../program.ts'
+import { eventually, rejectionOf, untilLocked } from '../program.ts'
 import { entry } from '../service.ts'
 import { countOf, fillEvery, startReplica } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
@@ -162,12 +162,7 @@ if (engine === 'postgres') {
       await rollUpOne(sql, '2026-10-02T00:00:00Z')
       erasing = db.transaction((other) => eraseLastSignals(other, prompt))
       erasing.catch(() => {})
-      await eventually(async () => {
-        const waiting = await db.sql`
-          select from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock' and query like '%watermark%'`
-        return waiting.length
-      }, 1)
+      await untilLocked(db, 'watermark')
     })
     await erasing
     expect(await tablesWith(prompt.id)).toEqual([])

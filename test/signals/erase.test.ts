@@ -4,7 +4,7 @@ import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { purgeSignals } from '../../src/signals/erase.ts'
 import { engine } from '../harness.ts'
-import { eventually } from '../program.ts'
+import { untilLocked } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { useService } from '../use.ts'
 import { countOf, fillEvery, fillPrompts, organisationIdOf } from './fixtures.ts'
@@ -100,12 +100,7 @@ if (engine === 'postgres') {
       await sql`select from idempotency_keys where organisation_id = ${organisationId} for update`
       const erasing = db.sql`select erase_signals(${organisationId}, ${id}, ${ids}::text[]::bigint[])`
       erasing.catch(() => {})
-      await eventually(async () => {
-        const waiting = await db.sql`
-          select from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock' and query like '%erase_signals%'`
-        return waiting.length
-      }, 1)
+      await untilLocked(db, 'erase_signals')
       expect(ids).toContain(String(await post({ 'idempotency-key': 'second' })))
       return { erasing }
     })

@@ -14,7 +14,7 @@ import {
   selectSpanCounts,
 } from '../../src/stats/store.ts'
 import { engine } from '../harness.ts'
-import { eventually } from '../program.ts'
+import { eventually, untilLocked } from '../program.ts'
 import { useService } from '../use.ts'
 
 const service = useService()
@@ -198,14 +198,7 @@ if (engine === 'postgres') {
       await erase(sql, prompt, [first?.id as number])
       rollingUp = rollUpSignals(db.sql, prompt, 100)
       rollingUp.catch(() => {})
-      // Until the rollup waits for the lock. Asked outside of the transaction, which would see its first answer again.
-      for (let waiting = 0; waiting === 0; ) {
-        const [row] = await db.sql<{ waiting: number }>`
-          select count(*)::integer as waiting from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock' and query like '%roll_up_signals(%'
-            and pid <> pg_backend_pid()`
-        waiting = row?.waiting ?? 0
-      }
+      await untilLocked(db, 'roll_up_signals(')
     })
     expect(await rollingUp).toBe(1)
     await expectExact(prompt)
