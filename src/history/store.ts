@@ -8,12 +8,17 @@ export type HistoryState = StateKey & OwnedPrompt & { version: string }
 /** `prompt` has the shape of a public id. */
 export type StateKey = { organisationId: number; prompt: string }
 
-export const selectStates = (sql: Sql, prompts: string[]): Promise<HistoryState[]> =>
-  sql<HistoryState>`
+/** Returns one JSON value, which is faster to parse than a row per prompt. */
+export async function selectStates(sql: Sql, prompts: string[]): Promise<HistoryState[]> {
+  const [row] = await sql<{ states: HistoryState[] | null }>`
     select
-      organisation_id as "organisationId", id, public_id as prompt, history_version as version
+      json_agg(json_build_object(
+        'organisationId', organisation_id, 'id', id, 'prompt', public_id, 'version', history_version
+      )) as states
     from prompts
     where public_id = any (${`{${prompts}}`}::text::text[])`
+  return row?.states ?? []
+}
 
 /** Times are in ISO 8601, or -infinity and infinity. */
 type PageToSelect = { offset: number; size: number; since: string; until: string }
