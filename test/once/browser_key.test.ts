@@ -157,6 +157,12 @@ test('a page of another origin records nothing', async () => {
   expect(await recorded()).toEqual([])
 })
 
+test('no attribute is one that React or Vue keeps for itself', async () => {
+  const snippet = await readSnippet('docs/browser.md')
+  expect(snippet).toContain('<prompt-feedback ')
+  expect(snippet).not.toMatch(/ (key|ref|is)=/)
+})
+
 test('the lines of the README are those of the guide', async () => {
   const lines = (html: string) => html.replace(/https?:\/\/[^/]*/, '').replace(/commit="\w+"/, '')
   expect(lines(await readSnippet('README.md'))).toBe(lines(await readSnippet('docs/browser.md')))
