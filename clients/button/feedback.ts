@@ -106,6 +106,8 @@ class PromptFeedback extends HTMLElement {
     this.#sent = value
     this.#form.hidden = true
     const comment = this.#comment.value.trim()
+    // It belongs to this choice, and not to another one that follows.
+    this.#comment.value = ''
     const commit = this.getAttribute('commit')
     try {
       const metadata = { ...JSON.parse(this.getAttribute('metadata') ?? '{}'), ...(comment && { comment }) }
@@ -114,6 +116,7 @@ class PromptFeedback extends HTMLElement {
       const signal = await signals.record(this.getAttribute('prompt') ?? '', value, options)
       this.#end(value, value, 'Thank you.', { signal })
     } catch (error) {
+      this.#comment.value ||= comment
       this.#end(value, undefined, 'Not sent. Please try again.', { error })
     }
   }

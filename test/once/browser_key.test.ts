@@ -97,9 +97,21 @@ test('a comment goes with the signal; a choice without one counts when the page 
   const commented = { value: 'positive', metadata: { ...positive.metadata, comment: 'Friendlier than before' } }
   await eventually(recorded, [commented])
   await down(page).click()
-  await page.getByLabel('Comment').fill('')
   await page.goto('about:blank')
   await eventually(recorded, [commented, { ...positive, value: 'negative' }], 20_000)
+})
+
+test('a comment that could not be sent is kept, and goes with the next attempt', async () => {
+  const page = await openPage('comment')
+  await page.context().setOffline(true)
+  await up(page).click()
+  await page.getByLabel('Comment').fill('Friendlier')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await status(page).getByText('Not sent. Please try again.').waitFor()
+  await page.context().setOffline(false)
+  await up(page).click()
+  await page.getByRole('button', { name: 'Send' }).click()
+  await eventually(recorded, [{ ...positive, metadata: { ...positive.metadata, comment: 'Friendlier' } }])
 })
 
 test('going back to the choice that was sent drops the other one', async () => {
