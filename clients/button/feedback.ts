@@ -84,7 +84,8 @@ class PromptFeedback extends HTMLElement {
 
   disconnectedCallback() {
     removeEventListener('pagehide', this.#sendPending)
-    this.#sendPending()
+    // An element that is only moved is connected again before the script ends.
+    queueMicrotask(() => this.isConnected || this.#sendPending())
   }
 
   #choose(value: Value) {

@@ -114,6 +114,16 @@ test('a comment that could not be sent is kept, and goes with the next attempt',
   await eventually(recorded, [{ ...positive, metadata: { ...positive.metadata, comment: 'Friendlier' } }])
 })
 
+test('a choice waits for its comment while its element is moved, and counts when it is removed', async () => {
+  const page = await openPage('comment')
+  await up(page).click()
+  await page.getByLabel('Comment').fill('Friend')
+  await page.locator('prompt-feedback').evaluate((element) => element.parentNode?.append(element))
+  await page.getByLabel('Comment').fill('Friendlier')
+  await page.locator('prompt-feedback').evaluate((element) => element.remove())
+  await eventually(recorded, [{ ...positive, metadata: { ...positive.metadata, comment: 'Friendlier' } }])
+})
+
 test('going back to the choice that was sent drops the other one', async () => {
   const page = await openPage('comment')
   await up(page).click()
