@@ -62,6 +62,16 @@ const parseTimestamp = (text: string): Date => new Date(`${text.replace(' ', 'T'
 /** Statements of any text, such as those that prune, get times as strings. */
 const formatTimestamp = (time: Date | string): string => new Date(time).toISOString()
 
+/** What the driver does not parse: an escaped name of a database, and an IPv6 address. */
+function parseAddress(url: string) {
+  const { pathname, hostname, port } = new URL(url)
+  const [, address] = /^\[(.*)\]$/.exec(hostname) ?? []
+  return {
+    database: decodeURIComponent(pathname.slice(1)),
+    ...(address ? { host: [address], port: [Number(port || 5432)] } : {}),
+  }
+}
+
 /**
  * A pool of at most `max` connections, each of which has at most `pipeline` further statements in flight. Calls `onLost`
  * when a connection is closed, before another takes its place.
@@ -100,13 +110,14 @@ export function openPool(
   }
   if ('socket' in target) return postgres('', { ...options, socket: target.socket } as DriverOptions)
   const { url, ssl, primary } = target
-  if (!primary) return postgres(url, { ...options, ssl } as DriverOptions)
+  Object.assign(options, { ssl, ...parseAddress(url) })
+  if (!primary) return postgres(url, options)
   const onclose = () => {
     primary.forget()
     onLost()
   }
   // With a socket, the driver uses the path only to name the server in errors.
-  return postgres(url, { ...options, ssl, socket: primary.connect, path: primary.hosts, onclose } as DriverOptions)
+  return postgres(url, { ...options, socket: primary.connect, path: primary.hosts, onclose } as DriverOptions)
 }
 
 type Pool = ReturnType<typeof openPool>

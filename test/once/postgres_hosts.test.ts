@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createClient } from '../client.ts'
 import { createOperator, createTenant, errorLineOf, eventually, run, startServer } from '../program.ts'
-import { withPostgres } from '../services.ts'
+import { findOrInstall, postgresProgram } from '../programs.ts'
+import { postgresRecipe, withPostgres } from '../services.ts'
 import { startWithStandby } from '../standby.ts'
+import { startThrowaway } from '../throwaway.ts'
 
 let servers: Awaited<ReturnType<typeof startWithStandby>>
 
@@ -53,4 +55,19 @@ test('of several hosts the primary is used, whichever it is: at the start, and a
   await eventually(async () => (await client.call('GET', '/readyz')).status, 200)
   expect((await run(['orgs', 'list'], { settings: urlOf(primary, standby) })).status).toBe(0)
   expect(await server.stop()).toBe(0)
+}, 60_000)
+
+test('an IPv6 address and an escaped name of a database can be used', async () => {
+  const [programs = ''] = await findOrInstall([postgresProgram])
+  const server = await startThrowaway((folder) => postgresRecipe(programs, folder, ['listen_addresses=127.0.0.1,::1']))
+  try {
+    await withPostgres(server.url, (sql) => sql`create database "a b/ö"`)
+    const { port } = new URL(server.url)
+    for (const hosts of [`[::1]:${port}`, `[::1]:${port},${away}`]) {
+      const settings = { DATABASE_URL: `postgres://postgres@${hosts}/a%20b%2F%C3%B6` }
+      expect(await run(['migrate'], { settings })).toMatchObject({ status: 0 })
+    }
+  } finally {
+    await server.stop()
+  }
 }, 60_000)
