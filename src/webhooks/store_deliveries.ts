@@ -119,11 +119,11 @@ export async function claimDeliveries(sql: Sql, endpoints: EndpointRef[], claimM
 type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; pauseMs: number }
 
 /**
- * Records an attempt and releases the endpoint after a pause. Returns false, and changes nothing, when another replica has
- * claimed it. A delivery that was restarted or erased meanwhile is left alone.
+ * Records an attempt and releases the endpoint after a pause, unless another replica has claimed it. A delivery that was
+ * restarted or erased meanwhile is left alone.
  */
-export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }: Attempt): Promise<boolean> {
-  const rows = await sql`
+export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }: Attempt): Promise<void> {
+  await sql`
     with endpoint as (
       update webhook_endpoints
       set
@@ -132,30 +132,28 @@ export async function recordAttempt(sql: Sql, { claim, reply, outcome, pauseMs }
       where organisation_id = ${claim.organisationId} and id = ${claim.endpointId}
         and claimed_until = ${claim.claimedUntil}
       returning organisation_id, id
-    ), delivery as (
-      update webhook_deliveries d
-      set
-        status = ${outcome.status}, attempts = d.attempts + 1,
-        next_attempt_at = now() + ${outcome.retryMs}::integer * interval '1 millisecond',
-        last_attempt_at = ${claim.claimedAt}, response_code = ${reply.code}, response_text = ${reply.text}
-      from endpoint e
-      where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = ${claim.eventRowId}
-        and d.status = 'pending' and d.attempts = ${claim.attempts}
     )
-    select 1 from endpoint`
-  return rows.length > 0
+    update webhook_deliveries d
+    set
+      status = ${outcome.status}, attempts = d.attempts + 1,
+      next_attempt_at = now() + ${outcome.retryMs}::integer * interval '1 millisecond',
+      last_attempt_at = ${claim.claimedAt}, response_code = ${reply.code}, response_text = ${reply.text}
+    from endpoint e
+    where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = ${claim.eventRowId}
+      and d.status = 'pending' and d.attempts = ${claim.attempts}`
 }
 
 /**
- * Disables a claimed endpoint. Returns false, and changes nothing, when another replica has claimed it, or when its failures
- * were forgotten meanwhile: it was enabled.
+ * Disables a claimed endpoint. Returns false, and changes nothing, when another replica has claimed it, or when somebody
+ * disabled or enabled it meanwhile. To enable it forgets its failures.
  */
 export async function disableEndpoint(sql: Sql, claim: Claim, reason: string): Promise<boolean> {
   const rows = await sql`
     update webhook_endpoints
-    set disabled_at = coalesce(disabled_at, now()), disabled_reason = coalesce(disabled_reason, ${reason})
+    set disabled_at = now(), disabled_reason = ${reason}
     where organisation_id = ${claim.organisationId} and id = ${claim.endpointId}
       and claimed_until = ${claim.claimedUntil} and failing_since is not distinct from ${claim.failingSince}
+      and disabled_at is null
     returning 1`
   return rows.length > 0
 }

@@ -295,6 +295,16 @@ test('an attempt that began before an endpoint was enabled does not disable it, 
   expect((await service.get(`${path}/${id}`, admin)).body.data.enabled).toBe(true)
 })
 
+test('an endpoint that a person disabled during an attempt is not disabled again', async () => {
+  const { id } = await createEndpoint()
+  const admin = await adminOf(tenant)
+  await changeDuringAttempt(id, 410, () => service.patch(`${path}/${id}`, admin, { enabled: false }))
+  await eventually(() => statesOf(id), [['failed', 10]])
+  const { body } = await service.get('/audit', admin)
+  const actions = body.data.filter(({ subject }: Row) => subject === id).map(({ action }: Row) => action)
+  expect(actions).toEqual(['endpoint.updated', 'endpoint.created'])
+})
+
 test('an endpoint that is disabled by the answer to an erased event is in the audit log', async () => {
   const { id } = await createEndpoint()
   const { sql } = service.services.db
