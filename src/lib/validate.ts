@@ -5,16 +5,20 @@ import { type Detail, invalid } from '../errors.ts'
 // The library rejects unknown formats. Times are validated where they are parsed, with a better message.
 FormatRegistry.Set('date-time', () => true)
 
+const maxDetails = 10
+
 /** Creates a check that returns the typed value, or throws `validation_error` naming each invalid place. */
 export function createValidator<S extends TSchema>(schema: S, what: string): (value: unknown) => Static<S> {
   return (value) => {
     // The schema is not compiled, because the binary runs no code that is made of strings (scripts/compile.ts).
     if (Value.Check(schema, value)) return value
     const details = new Map<string, Detail>()
-    for (const error of [...Value.Errors(schema, value)].flatMap(expandNullable)) {
+    for (const error of listErrors(schema, value)) {
       if (!details.has(error.path)) details.set(error.path, { path: error.path, message: explain(error) })
+      // Listing the errors of a million items would block the event loop for seconds.
+      if (details.size === maxDetails || error.type === ValueErrorType.ArrayMaxItems) break
     }
-    throw invalid(`${what} is not valid.`, [...details.values()].slice(0, 10))
+    throw invalid(`${what} is not valid.`, [...details.values()])
   }
 }
 
@@ -35,13 +39,22 @@ export function createChangeValidator<S extends TObject>(schema: S): (value: unk
   }
 }
 
-/** Of a nullable value that has the right type, what is wrong with it: the library says only "Expected union value". */
-function expandNullable(error: ValueError): ValueError[] {
-  const [schema, nothing, ...others] = (error.schema.anyOf ?? []) as TSchema[]
-  if (nothing?.type !== 'null' || others.length > 0) return [error]
-  const errors = [...(error.errors[0] ?? [])]
-  const hasWrongType = errors[0]?.path === error.path && errors[0].message === `Expected ${schema?.type}`
-  return hasWrongType ? [error] : errors
+/** Lazy. Of a nullable value that has the right type, lists what is wrong with it: the library says only "Expected union value". */
+function* listErrors(schema: TSchema, value: unknown): Iterable<ValueError> {
+  for (const error of Value.Errors(schema, value)) {
+    const [inner, nothing, ...others] = (error.schema.anyOf ?? []) as TSchema[]
+    const isNullable = nothing?.type === 'null' && others.length === 0
+    if (isNullable) yield* expandNullable(error, `Expected ${inner?.type}`)
+    else yield error
+  }
+}
+
+function* expandNullable(error: ValueError, wrongType: string): Iterable<ValueError> {
+  for (const inner of error.errors[0] ?? []) {
+    const hasWrongType = inner.path === error.path && inner.message === wrongType
+    yield hasWrongType ? error : inner
+    if (hasWrongType) return
+  }
 }
 
 const listChoices = (choices: string[]): string => new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(choices)

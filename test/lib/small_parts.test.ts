@@ -1,9 +1,12 @@
 import { expect, test } from 'bun:test'
+import { Type } from '@sinclair/typebox'
 import { SharedCache } from '../../src/history/read.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
 import { parseInstant } from '../../src/lib/times.ts'
+import { nullable } from '../../src/lib/typebox.ts'
+import { createValidator } from '../../src/lib/validate.ts'
 
 test('a full cache evicts the least recently used entry', () => {
   const cache = new BoundedCache<string, number>(2)
@@ -77,4 +80,22 @@ test('a request that was given up does not continue', () => {
   context.pauseDeadline(1_000, () => new Error('too slow'))
   context.settled = true
   expect(() => context.resumeDeadline()).toThrow('too slow')
+})
+
+const names = Type.Array(Type.String(), { maxItems: 10_000 })
+
+test.each([
+  [names, 0, 10_000],
+  [nullable(names, ''), 0, 10_000],
+  [names, 'x', 10_001],
+])('what is wrong with a long list is found without reading all of it', (schema, item, length) => {
+  let reads = 0
+  const list = new Proxy(Array(length).fill(item), {
+    get(target, name) {
+      reads += 1
+      return Reflect.get(target, name)
+    },
+  })
+  expect(() => createValidator(schema, 'The list')(list)).toThrow('The list is not valid.')
+  expect(reads).toBeLessThan(100)
 })
