@@ -10,6 +10,9 @@ import { keepLargeIntegers, type Tool, tools } from './tools.ts'
 type Call = { request: Request; params: object; route: string; outer: RequestContext }
 type Route = ((call: Call) => Promise<Response>) & { scope: Scope }
 
+/** Room for the largest metadata with every letter escaped. The library would block the event loop with larger messages. */
+const maxMessageBytes = 64 * 1024
+
 /** The Model Context Protocol, for agents. Its tools are routes of the interface, called with the key of the agent. */
 export function mcpRoutes({ version }: { version: string }, { authenticated }: RouteWrapper, documented: AnyElysia[]) {
   const routes = documented.flatMap(({ routes }) => routes)
@@ -39,7 +42,8 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
     if (caller.browser) throw new ServiceError('forbidden', 'A browser key may only record signals.')
     // A page could otherwise use a key that an agent keeps on the same machine.
     if (request.headers.has('origin')) throw new ServiceError('forbidden', 'Agents are not web pages: send no Origin.')
-    const message = request.method === 'POST' ? parseJson(await readJsonText(context), keepLargeIntegers) : undefined
+    const text = request.method === 'POST' ? await readJsonText(context, maxMessageBytes) : null
+    const message = text === null ? undefined : parseJson(text, keepLargeIntegers)
     const { answerMessage } = await import('./serve.ts')
     const allowed = tools.filter((tool) => caller.scopes.includes(routeOf(tool).scope))
     const response = await answerMessage(request, message, version, allowed, callWith(context))

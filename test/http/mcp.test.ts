@@ -54,6 +54,13 @@ test('lists the tools that the key may use, in a small catalogue', async () => {
   expect(await call('list_signals', { prompt_id: tenant.prompt }, reader.key)).toMatchObject({ isError: true })
 })
 
+test('rejects a message that would keep others waiting', async () => {
+  const room = { prompt_id: tenant.prompt, value: 'negative', metadata: { text: 'x'.repeat(16_000) }, other: '' }
+  expect((await call('record_signal', { ...room, other: ' '.repeat(48_000) })).isError).toBeUndefined()
+  const { status, body } = await ask('tools/call', { name: 'list_prompts', arguments: { other: 'x'.repeat(65_536) } })
+  expect([status, body.error.details]).toEqual([422, [{ path: '', message: 'must be at most 64 KiB' }]])
+})
+
 test('records a signal once and reads it back', async () => {
   const given = { prompt_id: tenant.prompt, value: 'negative', metadata: { model: 'a' }, idempotency_key: 'one' }
   const { structuredContent } = await call('record_signal', given)
