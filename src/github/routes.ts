@@ -3,7 +3,7 @@ import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
-import { createInFlightLimiter, decodeText, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
+import { createInFlightLimiter, decodeInTurn, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { type DeliveryObserver, GithubWebhook, ShownGithubWebhook } from './schema.ts'
@@ -60,7 +60,7 @@ export function githubDeliveryRoutes(
     return inFlight.run(organisationId, async (reserve) => {
       const body = await readBody(context, maxBytes, (bytes) => bytes, reserve)
       await verifyDelivery(secret, body, signature)
-      const payload = parsePayload(context.request, decodeText(body))
+      const payload = parsePayload(context.request, await decodeInTurn(body))
       context.caller = { org }
       const delivery = {
         event: headers.get('x-github-event') ?? '',

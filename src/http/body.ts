@@ -1,4 +1,5 @@
 import { invalid, ServiceError, unavailable } from '../errors.ts'
+import { nextTurn } from '../lib/turns.ts'
 import type { RequestContext } from './request_context.ts'
 
 export const mebibyte = 1024 * 1024
@@ -49,7 +50,7 @@ export function readJsonText(
 ): Promise<string> {
   requireJson(context.request)
   const encoding = context.request.headers.get('content-encoding')
-  if (encoding === null) return readBody(context, maxBytes, decodeText, reserve)
+  if (encoding === null) return readBody(context, maxBytes, decodeInTurn, reserve)
   if (encoding.trim().toLowerCase() !== 'gzip') {
     throw bad('must be uncompressed, or sent with "Content-Encoding: gzip"')
   }
@@ -57,7 +58,7 @@ export function readJsonText(
     .then((bytes) => decompress(bytes, maxBytes))
     .then((bytes) => {
       reserve(bytes.length)
-      return decodeText(bytes)
+      return decodeInTurn(bytes)
     })
 }
 
@@ -90,7 +91,7 @@ export function parseJson(text: string, reviver?: (key: string, value: unknown) 
 export function readBody<T>(
   context: RequestContext,
   maxBytes: number,
-  read: (bytes: Uint8Array) => T,
+  read: (bytes: Uint8Array) => T | Promise<T>,
   reserve: Reserve,
 ): Promise<T> {
   const { request } = context
@@ -128,12 +129,21 @@ async function readChunks(request: Request, maxBytes: number, reserve: Reserve):
 /** Strict: replacing invalid bytes would record something that was not sent. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-export function decodeText(bytes: Uint8Array): string {
+function decodeText(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes)
   } catch {
     throw bad('must be UTF-8')
   }
+}
+
+let lastTurn = Promise.resolve()
+
+/** Large bodies are parsed in a turn of the event loop each: a small request then waits for one of them, not for all. */
+export function decodeInTurn(bytes: Uint8Array): string | Promise<string> {
+  if (bytes.length <= smallBody) return decodeText(bytes)
+  lastTurn = lastTurn.then(nextTurn)
+  return lastTurn.then(() => decodeText(bytes))
 }
 
 type InFlight = { requests: number; bytes: number }

@@ -1,10 +1,12 @@
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { SharedCache } from '../../src/history/read.ts'
+import { decodeInTurn, smallBody } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
 import { parseInstant } from '../../src/lib/times.ts'
+import { nextTurn } from '../../src/lib/turns.ts'
 import { nullable } from '../../src/lib/typebox.ts'
 import { createValidator } from '../../src/lib/validate.ts'
 
@@ -98,4 +100,21 @@ test.each([
   })
   expect(() => createValidator(schema, 'The list')(list)).toThrow('The list is not valid.')
   expect(reads).toBeLessThan(100)
+})
+
+test('each large body is parsed in another turn of the event loop, a small one immediately', async () => {
+  let turn = 0
+  const turns: number[] = []
+  const decode = async (length: number) => {
+    await decodeInTurn(new Uint8Array(length))
+    turns.push(turn)
+  }
+  const decoded = Promise.all([...Array(3).fill(smallBody + 1), smallBody].map(decode))
+  while (turns.length < 4) {
+    await nextTurn()
+    turn += 1
+  }
+  await decoded
+  expect(turns[0]).toBe(0)
+  expect(new Set(turns).size).toBe(4)
 })
