@@ -6,7 +6,7 @@ import type { ChangedFiles } from './files.ts'
 /** The path is the prompt's in commits that contain a rename to it (`since`), but not the rename away (`until`). */
 type Span<P> = { prompt: P; since: Commit[]; until: Commit | null }
 
-type Rename = { commit: Commit; from: string }
+type Rename = { commit: Commit; from: string; path: string }
 
 /** Finds the prompt whose file had a path at a commit. `prompts` maps the path of each file today to its prompt. */
 export function followFiles<P>(
@@ -24,42 +24,34 @@ export function followFiles<P>(
     })?.prompt
 }
 
-/** Renames by the path that they give, newest first. The merge of a pull request repeats the renames of its commits. */
-function listRenames(branchCommits: BranchCommit[], changes: ChangedFiles): Map<string, Rename[]> {
-  const renames = new Map<string, Rename[]>()
+/** Renames, newest first. The merge of a pull request repeats the renames of its commits. */
+function listRenames(branchCommits: BranchCommit[], changes: ChangedFiles): Rename[] {
+  const renames: Rename[] = []
   const listed = new Set<string>()
   for (const { commit, merge } of branchCommits) {
     for (const { path, from } of changes.get(commit) ?? []) {
       const key = `${merge?.sha} ${path}`
       if (from === null || (merge === commit && listed.has(key))) continue
       listed.add(key)
-      const ofPath = renames.get(path) ?? []
-      ofPath.push({ commit, from })
-      renames.set(path, ofPath)
+      renames.push({ commit, from, path })
     }
   }
-  for (const ofPath of renames.values()) ofPath.sort((a, b) => a.commit.position - b.commit.position)
-  return renames
+  return renames.sort((a, b) => a.commit.position - b.commit.position)
 }
 
-/** The spans of each path. Ended ones come first: until that end, the path did not belong to a later file. */
-function findSpans<P>(renames: Map<string, Rename[]>, prompts: Map<string, P>, contains: AncestryTest) {
-  const spans = new Map<string, Span<P>[]>()
-  const waiting = [...prompts].map(([path, prompt]) => ({ path, prompt, until: null as Commit | null }))
-  for (let next = waiting.pop(); next; next = waiting.pop()) {
-    const { path, prompt, until } = next
-    const known = spans.get(path) ?? []
-    if (known.some((span) => span.prompt === prompt && span.until === until)) continue
+/** The spans of each path, by their ends, the earliest first: until then, the path did not belong to a later file. */
+function findSpans<P>(renames: Rename[], prompts: Map<string, P>, contains: AncestryTest) {
+  const spans = new Map(
+    [...prompts].map(([path, prompt]): [string, Span<P>[]] => [path, [{ prompt, since: [], until: null }]]),
+  )
+  for (const { commit, from, path } of renames) {
     // Only the last rename of a chain counts, but two sides of a merge may contain the same rename.
-    const last: Rename[] = []
-    for (const rename of renames.get(path) ?? []) {
-      const { commit } = rename
-      if (until && contains(commit, until)) continue
-      if (!last.some((later) => later.commit !== commit && contains(later.commit, commit))) last.push(rename)
-    }
-    const span = { prompt, since: last.map(({ commit }) => commit), until }
-    spans.set(path, until ? [span, ...known] : [...known, span])
-    waiting.push(...last.map(({ commit, from }) => ({ path: from, prompt, until: commit })))
+    const span = spans.get(path)?.find(({ since, until }) => {
+      return !(until && contains(commit, until)) && !since.some((later) => contains(later, commit))
+    })
+    if (!span) continue
+    span.since.push(commit)
+    spans.set(from, [{ prompt: span.prompt, since: [], until: commit }, ...(spans.get(from) ?? [])])
   }
   return spans
 }

@@ -235,6 +235,33 @@ describe('names', () => {
     expect(await story(clone, { paths: ['a.md'] })).toEqual(ofA)
   })
 
+  test.each([
+    ['b.md', 'c.md'],
+    ['c.md', 'b.md'],
+  ])('a path that two files had gives each its own commits: first to %s, then to %s', async (first, second) => {
+    const clone = createClone()
+    clone.write('y.md', 'The first file.\n')
+    clone.commit('First at y')
+    clone.git('mv', 'y.md', 'a.md')
+    clone.commit('First to a')
+    clone.git('mv', 'a.md', first)
+    clone.commit('First away')
+    clone.write('a.md', 'Another file.\n')
+    clone.commit('Second at a')
+    clone.git('mv', 'a.md', second)
+    clone.commit('Second away')
+    clone.write('a.md', 'And a third.\n')
+    clone.commit('Third at a')
+    expect(await story(clone, { paths: [], createGlob: '*.md' })).toEqual([
+      `${first} deployed "First at y" Ada 01-01T10`,
+      `${first} deployed "First to a" Ada 01-01T11`,
+      `${first} deployed "First away" Ada 01-01T12`,
+      `${second} deployed "Second at a" Ada 01-01T13`,
+      `${second} deployed "Second away" Ada 01-01T14`,
+      'a.md deployed "Third at a" Ada 01-01T15',
+    ])
+  })
+
   test('a file that was renamed and removed keeps its history, and its link follows once it is there again', async () => {
     const clone = begin()
     clone.git('mv', 'a.md', 'b.md')
