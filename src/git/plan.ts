@@ -75,11 +75,12 @@ export async function planSync(
   const byPath = new Map(prompts.map((prompt) => [encode(prompt.path), prompt]))
   const promptAt = followFiles(commits, branchCommits, changes, byPath)
   function promptsIn(commit: Commit, isCounted = (_path: string) => true): SyncedPrompt[] {
-    const files = changes.get(commit) ?? []
-    const changed = files.filter(({ path }) => isCounted(path)).map(({ path }) => promptAt(commit, path))
-    // A file that was renamed, and whose path has a new file later, was removed in between.
-    const left = files.map(({ from }) => {
-      const [before, after] = [commit.parents[0], commit].map((at) => (at && from ? promptAt(at, from) : undefined))
+    const files = (changes.get(commit) ?? []).filter(({ path }) => isCounted(path))
+    const changed = files.map(({ path, isRemoved }) => (isRemoved ? undefined : promptAt(commit, path)))
+    // The prompt of a file that takes the path later counts, unless the file that left it has another prompt.
+    const left = files.map(({ path, from, isRemoved }) => {
+      const gone = isRemoved ? path : from
+      const [before, after] = [commit.parents[0], commit].map((at) => (at && gone ? promptAt(at, gone) : undefined))
       return before === after ? after : undefined
     })
     return [...new Set([...changed, ...left].filter((prompt) => prompt !== undefined))]

@@ -262,6 +262,27 @@ describe('names', () => {
     ])
   })
 
+  test('a pull request does not change a later file whose path it only moves another file away from', async () => {
+    const clone = createClone()
+    for (const path of ['a.md', 'b.md']) clone.write(path)
+    clone.commit('Begin')
+    branch(clone, 'topic')
+    clone.git('mv', 'a.md', 'c.md')
+    clone.commit('To c')
+    clone.git('mv', 'b.md', 'a.md')
+    clone.commit('To a')
+    backTo(clone, 'main')
+    clone.merge('topic', topicMerge)
+    change(clone, 'A new b', 'b.md')
+    expect(await story(clone, { paths: ['a.md', 'b.md', 'c.md'] })).toEqual([
+      'c.md deployed "Begin" Ada 01-01T10',
+      'a.md deployed "Begin" Ada 01-01T10',
+      `a.md pr_merged #3 "${topicMerge}" Ada 01-01T13 of To a`,
+      `c.md pr_merged #3 "${topicMerge}" Ada 01-01T13 of To c`,
+      'b.md deployed "A new b" Ada 01-01T14',
+    ])
+  })
+
   test('a file that was renamed and removed keeps its history, and its link follows once it is there again', async () => {
     const clone = begin()
     clone.git('mv', 'a.md', 'b.md')
