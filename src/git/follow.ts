@@ -95,12 +95,17 @@ function findDescendants(commits: Commit[], ancestor: Commit): Uint8Array {
 /** Maps each path that a file has left to the last path of that file. A removed file left its path, too. */
 export function trackMissing(branchCommits: BranchCommit[], changes: ChangedFiles): Map<string, string> {
   const last = new Map<string, string>()
+  /** The same for the file that has the path before the commit: several may have left it. */
+  const next = new Map<string, string>()
   for (const { commit, merge } of branchCommits.toReversed()) {
     // The merge of a pull request shows what all its commits change together.
     if (merge && merge !== commit) continue
     for (const { path, from, isRemoved } of changes.get(commit) ?? []) {
-      if (isRemoved && !last.has(path)) last.set(path, path)
-      if (from !== null && !last.has(from)) last.set(from, last.get(path) ?? path)
+      const left = isRemoved ? path : from
+      if (left === null) continue
+      const end = next.get(path) ?? path
+      next.set(left, end)
+      if (!last.has(left)) last.set(left, end)
     }
   }
   return last

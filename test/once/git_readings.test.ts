@@ -298,6 +298,18 @@ describe('names', () => {
     expect(await story(clone)).toEqual([...expected, 'deployed "Add again" Ada 01-01T13'])
   })
 
+  test('the link of a file that passed through a path follows that file, not a later one of the path', async () => {
+    const clone = begin()
+    for (const to of ['b.md', 'c.md']) {
+      clone.git('mv', to === 'b.md' ? 'a.md' : 'b.md', to)
+      clone.commit(`To ${to}`)
+    }
+    change(clone, 'A new b', 'b.md')
+    clone.git('mv', 'b.md', 'd.md')
+    clone.commit('To d')
+    expect((await plan(clone)).prompts).toMatchObject([{ path: 'c.md', movedFrom: 'a.md' }])
+  })
+
   test('says why a file is missing', async () => {
     const clone = begin()
     for (const path of ['gone.md', 'old.md', 'taken.md']) clone.write(path, `${path} ${'words '.repeat(20)}\n`)
