@@ -97,13 +97,26 @@ export function trackMissing(branchCommits: BranchCommit[], changes: ChangedFile
   const last = new Map<string, string>()
   /** The same for the file that has the path before the commit: several may have left it. */
   const next = new Map<string, string>()
-  for (const { commit, merge } of branchCommits.toReversed()) {
+  const newestFirst = branchCommits.toReversed()
+  const movedBy = new Map<Commit, Map<string, string>>()
+  for (const { commit, merge } of newestFirst) {
+    if (!merge || merge === commit) continue
+    const moved = movedBy.get(merge) ?? new Map<string, string>()
+    movedBy.set(merge, moved)
+    for (const { path, from } of changes.get(commit) ?? []) if (from !== null) moved.set(from, moved.get(path) ?? path)
+  }
+  for (const { commit, merge } of newestFirst) {
     // The merge of a pull request shows what all its commits change together.
     if (merge && merge !== commit) continue
-    for (const { path, from, isRemoved } of changes.get(commit) ?? []) {
+    const files = changes.get(commit) ?? []
+    const present = new Set(files.flatMap(({ path, isRemoved }) => (isRemoved ? [] : path)))
+    for (const { path, from, isRemoved } of files) {
       const left = isRemoved ? path : from
       if (left === null) continue
-      const end = next.get(path) ?? path
+      // If a commit moves a file and another one rewrites it, their merge shows it as removed.
+      const moved = isRemoved ? (movedBy.get(commit)?.get(path) ?? path) : path
+      const to = present.has(moved) ? moved : path
+      const end = next.get(to) ?? to
       next.set(left, end)
       if (!last.has(left)) last.set(left, end)
     }

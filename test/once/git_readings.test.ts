@@ -310,6 +310,18 @@ describe('names', () => {
     expect((await plan(clone)).prompts).toMatchObject([{ path: 'c.md', movedFrom: 'a.md' }])
   })
 
+  test('a link follows a file that one commit of a pull request moves, and another one rewrites', async () => {
+    const clone = begin()
+    branch(clone, 'topic')
+    clone.git('mv', 'a.md', 'b.md')
+    clone.commit('To b')
+    change(clone, 'Rewrite', 'b.md')
+    backTo(clone, 'main')
+    clone.merge('topic', topicMerge)
+    expect((await plan(clone, { createGlob: '*.md' })).prompts).toMatchObject([{ path: 'b.md', movedFrom: 'a.md' }])
+    expect(await story(clone)).toEqual([begun, `pr_merged #3 "${topicMerge}" Ada 01-01T13 of To b, Rewrite`])
+  })
+
   test('says why a file is missing', async () => {
     const clone = begin()
     for (const path of ['gone.md', 'old.md', 'taken.md']) clone.write(path, `${path} ${'words '.repeat(20)}\n`)
