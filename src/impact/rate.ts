@@ -138,20 +138,22 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
   const all = totalOf(base) + totalOf(head)
   const pooled = all === 0 ? 0.5 : (base.positive + head.positive) / all
   if (difference === 0) return pooled
-  let low = Math.max(0, -difference)
-  let high = Math.min(1, 1 - difference)
+  const [least, most] = [Math.max(0, -difference), Math.min(1, 1 - difference)]
+  let [low, high] = [least, most]
   const first = pooled - (difference * totalOf(head)) / all
   let rate = first > low && first < high ? first : (low + high) / 2
-  // Newton's method takes about five steps. With 60, even halving would use up the digits of a double.
-  for (let steps = 0; steps < 60; steps += 1) {
+  // Newton's method takes about five steps. 100 are enough for one that starts a rounding error away from an end, which
+  // only doubles its distance with each step.
+  for (let steps = 0; steps < 100; steps += 1) {
     const slope = slopeAt(base, rate) + slopeAt(head, rate + difference)
     if (slope === 0) return rate
     if (slope > 0) low = rate
     else high = rate
     const curvature = curvatureAt(base, rate) + curvatureAt(head, rate + difference)
-    // Halving would move away from a maximum that is already reached.
-    if (Math.abs(slope / curvature) < 1e-14) return rate
-    const next = rate + slope / curvature
+    const step = slope / curvature
+    // Halving would move away from a maximum that is already reached. Close to an end, a short step does not tell that.
+    if (Math.abs(step) < Math.min(1e-14, (rate - least) / 2, (most - rate) / 2)) return rate
+    const next = rate + step
     rate = next > low && next < high ? next : (low + high) / 2
   }
   return rate

@@ -101,6 +101,22 @@ test('the interval is the intersection of the two sequences, rounded outwards, a
   }
 })
 
+/** For these, Newton's method starts a rounding error away from the lowest or highest possible rate. */
+test.each([
+  [0, 1, 10, 14],
+  [4, 6, 12, 12],
+  [8, 11, 1, 11],
+  [4, 12, 1, 2],
+  [0, 12, 2, 18],
+  [1, 4, 2, 24],
+])('the interval of %d of %d and %d of %d has no gap', (ofBase, base, ofHead, head) => {
+  const sides = [side(ofBase, base), side(ofHead, head)] as const
+  const exact = bruteInterval(...sides)
+  const { low, high } = differenceOf(...sides) as Estimate
+  expect(Math.abs(exact.low - low - 5e-7)).toBeLessThan(5.2e-7)
+  expect(Math.abs(high - exact.high - 5e-7)).toBeLessThan(5.2e-7)
+})
+
 test('the number of signals needed is the smallest that decides', () => {
   const random = createRandom(5)
   const seen = { number: 0, none: 0 }
