@@ -73,7 +73,7 @@ export const commands = onDatabase([
   },
   {
     usage: 'orgs suspend ORG',
-    description: 'rejects all keys of an organisation within a second; its data stays',
+    description: 'rejects all keys of an organisation within a second and sends it no events; its data stays',
     verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) => output.show(await setSuspended(db, clock, args.positional(0), true)),
   },

@@ -29,7 +29,8 @@ const maxDue = 1_000
 
 /**
  * The endpoints that have a delivery due and are not claimed: those first that do not fail, and of these the ones that were
- * served longest ago. The recursion visits the endpoints with pending deliveries, however many each has.
+ * served longest ago. Those of suspended organisations wait. The recursion visits the endpoints with pending deliveries,
+ * however many each has.
  */
 export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing: boolean }) =>
   sql<Place & { endpointId: number }>`
@@ -55,6 +56,7 @@ export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing
     select e.id as "endpointId", e.organisation_id as "organisationId", e.failing_since is not null as "isFailing"
     from pending p
     join webhook_endpoints e on e.organisation_id = p.organisation_id and e.id = p.endpoint_id
+    join organisations o on o.id = e.organisation_id and o.suspended_at is null
     where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= now())
       and not (e.failing_since is not null and ${excluded.failing}::boolean)
       and e.organisation_id <> all (${excluded.organisations.map(String)}::text[]::bigint[])
@@ -165,7 +167,7 @@ export async function releaseEndpoint(sql: Sql, { organisationId, endpointId, cl
     where organisation_id = ${organisationId} and id = ${endpointId} and claimed_until = ${claimedUntil}`
 }
 
-/** When the oldest event happened that an enabled endpoint still waits for, and how many endpoints the service disabled. */
+/** When the oldest event happened that an endpoint should have been sent, and how many endpoints the service disabled. */
 export async function selectBacklog(sql: Sql): Promise<{ oldest: Date | null; disabled: number }> {
   const [row] = await sql<{ oldest: Date | null; disabled: number }>`
     select
@@ -175,6 +177,7 @@ export async function selectBacklog(sql: Sql): Promise<{ oldest: Date | null; di
           select d.organisation_id, d.event_id
           from webhook_deliveries d
           join webhook_endpoints e on e.organisation_id = d.organisation_id and e.id = d.endpoint_id
+          join organisations o on o.id = d.organisation_id and o.suspended_at is null
           where d.status = 'pending' and e.disabled_at is null
           order by d.event_id
           limit 1

@@ -2,8 +2,9 @@ import { beforeEach, expect, test } from 'bun:test'
 import { Webhook } from 'standardwebhooks'
 import { describeChange } from '../../src/impact/sentence.ts'
 import { scopes } from '../../src/lib/scopes.ts'
-import { requireOrganisation } from '../../src/orgs/manage.ts'
+import { requireOrganisation, setSuspended } from '../../src/orgs/manage.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'
+import { selectBacklog } from '../../src/webhooks/store_deliveries.ts'
 import { eventually, type Row } from '../program.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useNewTenant, useOwnService } from '../use.ts'
@@ -82,6 +83,21 @@ test('the old secret signs no longer after the overlap', async () => {
   const [{ headers, body }] = receiver.received as [Received]
   expect(headers['webhook-signature']?.split(' ')).toHaveLength(1)
   expect(() => new Webhook(secret).verify(body, headers)).toThrow('No matching signature')
+})
+
+test('events of a suspended organisation wait until it is resumed', async () => {
+  const { db, clock } = service.services
+  const other = await service.createTenant()
+  const [{ id }, { id: otherId }] = [await createEndpoint(), await createEndpoint({}, other)]
+  await setSuspended(db, clock, tenant.org, true)
+  const event = await emit()
+  await emit(other)
+  await eventually(async () => (await deliveriesOf(otherId, other)).map(({ status }) => status), ['delivered'])
+  expect(receiver.received).toHaveLength(1)
+  expect(await selectBacklog(db.sql)).toMatchObject({ oldest: null })
+  await setSuspended(db, clock, tenant.org, false)
+  await eventually(() => receiver.received.map((one) => one.id === event), [false, true])
+  await eventually(() => statesOf(id), [['delivered', 1]])
 })
 
 test('a body is below 20 kB, however long the names and the fields of a change are', async () => {
