@@ -1,4 +1,4 @@
-// <prompt-feedback prompt="pmt_…" browser-key="psk_…" commit="…" comment>: two buttons that record a signal.
+// <prompt-feedback prompt="pmt_…" key="psk_…" commit="…" comment>: two buttons that record a signal.
 import { createSignals, type Value } from '../typescript/src/signals.ts'
 
 /** Where this script came from is where signals go. */
@@ -112,7 +112,9 @@ class PromptFeedback extends HTMLElement {
     const commit = this.getAttribute('commit')
     try {
       const metadata = { ...JSON.parse(this.getAttribute('metadata') ?? '{}'), ...(comment && { comment }) }
-      const signals = createSignals({ url: service, key: this.getAttribute('browser-key') ?? '' })
+      // React and Vue do not pass `key` on.
+      const key = this.getAttribute('browser-key') ?? this.getAttribute('key') ?? ''
+      const signals = createSignals({ url: service, key })
       const options = { metadata, ...(commit && { commit }) }
       const signal = await signals.record(this.getAttribute('prompt') ?? '', value, options)
       this.#end(value, value, 'Thank you.', { signal })

@@ -179,10 +179,14 @@ test('a page of another origin records nothing', async () => {
   expect(await recorded()).toEqual([])
 })
 
-test('no attribute is one that React or Vue keeps for itself', async () => {
-  const snippet = await readSnippet('docs/browser.md')
-  expect(snippet).toContain('<prompt-feedback ')
-  expect(snippet).not.toMatch(/ (key|ref|is)=/)
+test('the key may have the name that React and Vue pass on', async () => {
+  const page = await openPage()
+  await page.locator('prompt-feedback').evaluate((element) => {
+    element.setAttribute('browser-key', element.getAttribute('key') ?? '')
+    element.removeAttribute('key')
+  })
+  await up(page).click()
+  await eventually(recorded, [positive])
 })
 
 test('the lines of the README are those of the guide', async () => {
