@@ -111,6 +111,12 @@ test('a request with two lengths is rejected, and its body is not another reques
   expect(await used()).toBe(before)
 })
 
+test('a length that is sent twice is taken once, up to the cap', async () => {
+  const twice = (bytes: number) => head(`Content-Length: ${bytes}`, `Content-Length: ${bytes}`) + signalOf(bytes)
+  expect(await answerTo(twice(20))).toStartWith('HTTP/1.1 201')
+  expect(read(await answerTo(twice(MIB + 1)))).toEqual(tooLarge)
+})
+
 test('a request cut off in the middle records nothing and affects no other', async () => {
   const before = await used()
   const whole = `${head('Content-Length: 20')}{"value":"positive"}`
