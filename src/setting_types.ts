@@ -126,6 +126,7 @@ export const redisUrl = serverUrl(
     const hasPath = /^\/./.test(pathname)
     if (!protocol.includes('+')) {
       if (urls.length > 1) throw new Error(`${name} names several hosts: use redis+sentinel:// or redis+cluster://`)
+      if (hasPath && !/^\/\d+$/.test(pathname)) throw new Error(`${name} must end with the number of a database`)
       return
     }
     if (search) throw new Error(`${name} may have no parameters with ${protocol}//`)

@@ -82,5 +82,10 @@ export async function connectRedis(
       refresh: () => new Promise((resolve) => client.refreshSlotsCache(() => resolve())),
     }
   }
-  return { client: new ioredis.Redis(text, single), nodeOf: () => first.host }
+  const client = new ioredis.Redis(text, single)
+  // The client would go on with database 0.
+  client.on('error', (error: Error & { command?: { name: string } }) => {
+    if (error.command?.name === 'select') client.disconnect(true)
+  })
+  return { client, nodeOf: () => first.host }
 }

@@ -83,6 +83,7 @@ test.concurrent.each([
     'REDIS_URL must be a URL that begins with redis:// or rediss:// or redis+sentinel:// or rediss+sentinel:// or redis+cluster:// or rediss+cluster://',
   ],
   ...[
+    ['redis://:hunter2@h1/main', 'must end with the number of a database'],
     ['redis://:hunter2@h1:1,h2:2', 'names several hosts: use redis+sentinel:// or redis+cluster://'],
     [
       'redis+sentinel://:hunter2@h1:26379,h2:26379',

@@ -126,5 +126,10 @@ test('what the server rejects is the reason for which it is down', async () => {
   const { redis, events } = open(withUser(server.url))
   await eventually(() => [events, redis.error], [['up'], undefined])
   await redis.disconnect()
+  // Another database than the one that was asked for would be shared with its services.
+  await expectError(`${server.url}/99`, 'ERR', 'DB index is out of range', (on) => expect(on.status).not.toBe('ready'))
+  const inAnother = open(`${withUser(server.url)}/1`)
+  await eventually(() => [inAnother.events, inAnother.redis.error], [['up'], undefined])
+  await inAnother.redis.disconnect()
   await Promise.all([replica.stop(), server.stop()])
 })
