@@ -1,5 +1,5 @@
 import { compare } from './compare.ts'
-import { addCounts, type Counts, rateOf, scale, totalOf } from './rate.ts'
+import { addCounts, type Counts, divideCounts, rateOf, scale, totalOf } from './rate.ts'
 
 /** The signals of both sides on one day, UTC. */
 export type DayPair = { date: string; base: Counts; head: Counts }
@@ -55,19 +55,24 @@ const isCommon = ({ base, head }: DayPair): boolean => totalOf(base) > 0 && tota
 
 /**
  * The effective counts of two sides that ran at the same time. Each day with signals of both is a block. Its weight
- * n₁n₂/(n₁+n₂) is the same for both sides, so neither a rate that drifts nor a share that changes from day to day is taken
- * for a difference. Each side counts as twice the sum of the weights, at its weighted mean rate.
+ * w = n₁n₂/(n₁+n₂) is the same for both sides, so neither a rate that drifts nor a share that changes from day to day is
+ * taken for a difference. Each side counts as (Σw)²/Σ(w²/n) signals at its weighted mean rate: as many signals of equal
+ * weight would be as precise. With a constant share these are its signals.
  */
 export function blockByDay(days: DayPair[]): { base: Counts; head: Counts } {
-  const blocked = { base: { positive: 0, negative: 0 }, head: { positive: 0, negative: 0 } }
-  for (const day of days.filter(isCommon)) {
-    const [ofBase, ofHead] = [totalOf(day.base), totalOf(day.head)]
-    const weight = (ofBase * ofHead) / (ofBase + ofHead)
-    for (const side of ['base', 'head'] as const) {
-      const factor = (2 * weight) / totalOf(day[side])
-      blocked[side].positive += day[side].positive * factor
-      blocked[side].negative += day[side].negative * factor
-    }
+  const common = days.filter(isCommon).map(({ base, head }) => {
+    const [ofBase, ofHead] = [totalOf(base), totalOf(head)]
+    return { base, head, weight: (ofBase * ofHead) / (ofBase + ofHead) }
+  })
+  const countsOf = (side: 'base' | 'head'): Counts => {
+    let [sum, spread] = [0, 0]
+    const weighted = common.map((day) => {
+      const factor = day.weight / totalOf(day[side])
+      sum += day.weight
+      spread += day.weight * factor
+      return { positive: day[side].positive * factor, negative: day[side].negative * factor }
+    })
+    return common.length === 0 ? addCounts([]) : divideCounts(addCounts(weighted), spread / sum)
   }
-  return blocked
+  return { base: countsOf('base'), head: countsOf('head') }
 }

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { differenceOf } from '../../src/impact/rate.ts'
+import { differenceOf, totalOf } from '../../src/impact/rate.ts'
 import { resolveCommit } from '../../src/impact/read_compare.ts'
 import { blockByDay } from '../../src/impact/side_by_side.ts'
 import { useService, useTenant } from '../use.ts'
@@ -64,7 +64,10 @@ test('two commits are compared by the days on which both have signals, whether t
   const { difference, base: ofBase, head: ofHead } = body.data
   expect(ofBase.rate.value).toBeCloseTo(mean([0.8, 0.5, 0.6]), 5)
   expect(ofHead.rate.value).toBeCloseTo(mean([0.9, 0.8, 0.9]), 5)
-  expect(blocked.base.positive + blocked.base.negative).toBeCloseTo(2 * (600 / 13 + 115), 9)
+  const squares = (totals: number[]) =>
+    totals.reduce((sum, total, day) => sum + (weights[day] as number) ** 2 / total, 0)
+  expect(totalOf(blocked.base)).toBeCloseTo((600 / 13 + 115) ** 2 / squares([200, 120, 50]), 9)
+  expect(totalOf(blocked.head)).toBeCloseTo((600 / 13 + 115) ** 2 / squares([60, 200, 200]), 9)
   expect(difference).toEqual(differenceOf(blocked.base, blocked.head))
   expect(body.data).toMatchObject({
     base: { commit: base, change: { action: 'deployed' } },

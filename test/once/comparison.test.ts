@@ -195,3 +195,14 @@ test(`side by side, drift is not taken for a difference, and a fall of 10 points
   expect(percentOf(blocked.length)).toBe(100)
   expect(Math.abs(medianOf(blocked) - medianOf(pooled))).toBeLessThanOrEqual(1)
 })
+
+test('side by side, no side counts for more signals than it has, and with a constant share it counts for all', () => {
+  const day = (base: Counts, head: Counts): DayPair => ({ date: '', base, head })
+  const steady = [day(side(990, 1_000), side(6, 10)), day(side(1_995, 2_000), side(10, 20))]
+  const { base, head } = blockByDay(steady)
+  expect([base.positive, base.negative].map(Math.round)).toEqual([2_985, 15])
+  expect([head.positive, head.negative].map(Math.round)).toEqual([16, 14])
+  const changing = blockByDay([...steady, day(side(5, 10), side(500, 1_000))])
+  expect(totalOf(changing.base)).toBeLessThan(3_010)
+  expect(totalOf(changing.head)).toBeLessThan(1_030)
+})
