@@ -19,10 +19,13 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
   const routeOf = ({ method, route }: Tool) =>
     routes.find((one) => one.method === method && one.path === route)?.handler as unknown as Route
 
-  /** The route checks the key again, its scope and its rate. */
-  const callWith =
-    (outer: RequestContext): CallRoute =>
-    (tool, { params, query, headers, body }) => {
+  /**
+   * The route checks the key again, its scope and its rate. The calls of a batch run one after the other: a hundred together
+   * would keep others waiting.
+   */
+  const callWith = (outer: RequestContext): CallRoute => {
+    let last = Promise.resolve<unknown>(undefined)
+    return (tool, { params, query, headers, body }) => {
       const { method, route } = tool
       const inner = new Request(`http://localhost/?${query}`, {
         method,
@@ -34,8 +37,11 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
         },
         ...(body === undefined ? {} : { body }),
       })
-      return routeOf(tool)({ request: inner, params, route, outer })
+      const response = last.then(() => routeOf(tool)({ request: inner, params, route, outer }))
+      last = response
+      return response
     }
+  }
 
   const answer = async (context: RequestContext, _: object, caller: Caller): Promise<Response> => {
     const { request } = context

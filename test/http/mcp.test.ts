@@ -61,6 +61,23 @@ test('rejects a message that would keep others waiting', async () => {
   expect([status, body.error.details]).toEqual([422, [{ path: '', message: 'must be at most 64 KiB' }]])
 })
 
+test('carries out the calls of a batch one after the other', async () => {
+  const signal = { name: 'record_signal', arguments: { prompt_id: tenant.prompt, value: 'positive' } }
+  const calls = [signal, signal, { name: 'get_usage' }]
+  const messages = calls.map((params, id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params }))
+  const response = await fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${tenant.key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify(messages),
+  })
+  const results = [...(await response.text()).matchAll(/^data: (.*)$/gm)].map(([, json]) => JSON.parse(json as string))
+  expect(results.find(({ id }) => id === 2).result.structuredContent.data.used).toBe(2)
+})
+
 test('records a signal once and reads it back', async () => {
   const given = { prompt_id: tenant.prompt, value: 'negative', metadata: { model: 'a' }, idempotency_key: 'one' }
   const { structuredContent } = await call('record_signal', given)
