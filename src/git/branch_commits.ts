@@ -1,6 +1,8 @@
 // Decides from the commit graph which commits landed on a branch, in which order and when, and which change prompts.
+import { maxAheadMs } from '../history/schema.ts'
 import { firstIndex } from '../lib/bisect.ts'
 import { type HostKind, pullRequestUrl } from '../lib/repository_links.ts'
+import { earlierOf } from '../lib/times.ts'
 import type { Commit } from './commits.ts'
 import { type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
 import { isGitHub, isPullRequest } from './messages.ts'
@@ -87,18 +89,18 @@ export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => bo
 }
 
 /**
- * When each commit of the first-parent line landed, by its committer's clock. Times in the future are wrong, and so are the
- * fewest others without which times never fall. A wrong time becomes that of the last correct commit before it, or of the
- * first correct one.
+ * When each commit of the first-parent line landed, by its committer's clock. Times far in the future are wrong, and so are
+ * the fewest others without which times never fall. A wrong time becomes that of the last correct commit before it, or of
+ * the first correct one.
  */
 export function listLandingTimes(branchCommits: BranchCommit[], now: Date): Map<Commit, Date> {
   const line = [...new Set(branchCommits.map(({ landedWith }) => landedWith))]
-  const correct = new Set(longestRise(line.filter(({ time }) => time <= now.getTime())))
+  const correct = new Set(longestRise(line.filter(({ time }) => time <= now.getTime() + maxAheadMs)))
   let last = line.find((commit) => correct.has(commit))?.time ?? now.getTime()
   return new Map(
     line.map((commit) => {
       if (correct.has(commit)) last = commit.time
-      return [commit, new Date(last)]
+      return [commit, earlierOf(new Date(last), now)]
     }),
   )
 }

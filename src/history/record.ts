@@ -21,7 +21,7 @@ import {
   spellingsOf,
 } from './identity.ts'
 import { type KnownHistory, type Outcome, reconcile } from './reconcile.ts'
-import { type EntryRow, type HistoryEntry, NewHistoryEntry, showTitledEntry } from './schema.ts'
+import { type EntryRow, type HistoryEntry, maxAheadMs, NewHistoryEntry, showTitledEntry } from './schema.ts'
 import {
   selectCommitEntries,
   selectLiveChanges,
@@ -44,8 +44,6 @@ export type PromptEntry<Prompt = number> = {
 /** The origin of an entry that a client records. */
 export const fromClient = { reopenings: 0, in_git: false, on_github: false, by_call: true, as_given: true }
 
-/** Clocks differ, so the time of an entry may be this far ahead. It is then capped at now. */
-const maxAheadMs = 5 * 60_000
 const retryMs = 20
 /** An older change is not news: it comes from a sync or an import. */
 const newsMs = 24 * 3_600_000

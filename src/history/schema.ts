@@ -73,6 +73,9 @@ export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [{ id: 42
 
 const forPullRequests = 'Required for the pr_* actions, not allowed for deployed.'
 
+/** Clocks differ, so the time of an entry may be this far ahead. It is then capped at now. */
+export const maxAheadMs = 5 * 60_000
+
 /** An entry as clients send it. */
 export const NewHistoryEntry = Type.Object(
   {

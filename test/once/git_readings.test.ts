@@ -394,6 +394,15 @@ describe('people and times', () => {
     ])
   })
 
+  test('a commit from a clock that is a little ahead landed now, not with the commit before', async () => {
+    const clone = begin()
+    change(clone, 'Pushed within a second', 'a.md', { at: '2026-06-01T00:00:02Z' })
+    expect((await plan(clone)).entries.map(({ entry }) => entry.created_at)).toEqual([
+      '2026-01-01T10:00:00.000Z',
+      now.toISOString(),
+    ])
+  })
+
   test('a name in another encoding is read, and one that has nothing to show gets a word', async () => {
     const clone = begin()
     const commit = (message: string, name: string) => {
