@@ -25,8 +25,9 @@ export async function readCommits(
   onProgress: (read: number) => void,
 ): Promise<{ commits: Commit[]; host: HostKind | null }> {
   const format = `--format=${fields.join('%x00')}%x00`
-  // Run in the git folder, because git would also read a mailmap in the work tree, whatever kind of file it is.
-  const mailmap = ['-C', gitDir, '-c', `mailmap.blob=${tip}:.mailmap`]
+  // Run in the git folder, because git would also read a mailmap in the work tree, whatever kind of file it is. With
+  // --bare, because git may be configured not to look for a repository there (safe.bareRepository).
+  const mailmap = ['-C', gitDir, '--bare', '-c', `mailmap.blob=${tip}:.mailmap`]
   const output = git.stream([...mailmap, 'rev-list', '--topo-order', '--encoding=UTF-8', format, tip])
   const personOf = createInterner()
   const commits: Commit[] = []

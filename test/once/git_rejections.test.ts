@@ -148,6 +148,11 @@ test('a repository of somebody else is rejected with what to do about it', async
   )
 })
 
+test('a clone is read where git looks for no bare repositories', async () => {
+  const explicit = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.bareRepository', GIT_CONFIG_VALUE_0: 'explicit' }
+  expect((await sync([clone.folder, '--org', org, '--dry-run'], explicit)).status).toBe(0)
+})
+
 test('nothing that the configuration of a repository names is run', async () => {
   const hostile = createOther()
   hostile.write('.gitattributes', '*.md diff=x filter=x\n')
