@@ -83,14 +83,14 @@ export function createGit(folder: string, environment: Environment, signal: Abor
 
   return {
     stream,
-    /** Returns a command's output, or undefined if its exit status is not 0. */
-    async ask(args: string[]): Promise<string | undefined> {
+    /** Returns a command's output, or undefined if its exit status is not 0 and that is an answer. */
+    async ask(args: string[], isAnswer = (_complaint: string) => true): Promise<string | undefined> {
       try {
         let text = ''
         for await (const chunk of stream(args)) text += chunk
         return text.trimEnd()
       } catch (error) {
-        if (error instanceof GitError && !error.message.includes('safe.directory')) return undefined
+        if (error instanceof GitError && isAnswer(error.message)) return undefined
         throw error
       }
     },
@@ -104,7 +104,10 @@ function explain(complaint: string, folder: string): string {
       `git config --global --add safe.directory ${complaint.match(/safe\.directory (.+)/)?.[1] ?? folder}`
     )
   }
-  const [first = ''] = complaint.replace(/^(fatal|error): /, '').split('\n')
+  const [first = ''] = complaint
+    .replace(/^(fatal|error): /, '')
+    .replace(':\n\t', ': ')
+    .split('\n')
   return `git failed: ${first || 'it said nothing'}`
 }
 

@@ -21,9 +21,12 @@ type Wanted = { branch: string | null; repository: string | null }
 /** Git sets these in a clone that was created with --filter. */
 const partialCloneSettings = '^(extensions\\.partialclone|remote\\..*\\.promisor)$'
 
+/** Of the reasons why git opens no repository, those for which the folder is the wrong one. */
+const noRepository = /not a git repository|cannot change to/
+
 /** Opens a clone for reading. Throws if parts of its history are missing, and says what to do. */
 export async function openRepository(git: Git, folder: string, wanted: Wanted): Promise<Repository> {
-  const gitDir = await git.ask(['rev-parse', '--absolute-git-dir'])
+  const gitDir = await git.ask(['rev-parse', '--absolute-git-dir'], (complaint) => noRepository.test(complaint))
   if (gitDir === undefined) {
     throw new Error(`${folder} is not a git repository. Name the folder of a clone.`)
   }

@@ -127,6 +127,16 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
     () => ({ ...clone, more: ['--map', '/dev/null'] }),
   ],
   [
+    'a repository of a newer git',
+    'git failed: unknown repository extension found: storedelsewhere',
+    () => {
+      const newer = createOther()
+      newer.git('config', 'core.repositoryFormatVersion', '1')
+      newer.git('config', 'extensions.storedElsewhere', 'true')
+      return newer
+    },
+  ],
+  [
     'a machine without git',
     'git is needed, and is not on the PATH',
     () => ({ ...clone, settings: { PATH: '/nonexistent' } }),
