@@ -105,18 +105,24 @@ export function listLandingTimes(branchCommits: BranchCommit[], now: Date): Map<
   )
 }
 
-/** The longest subsequence whose times never fall. */
+/**
+ * The longest subsequence whose times never fall. Of several, the one with the earliest commits: their times are recorded
+ * already if each commit was synced when it landed.
+ */
 function longestRise(commits: Commit[]): Commit[] {
-  /** For each length, the commit with the smallest time that ends a subsequence of that length. */
-  const ends: Commit[] = []
-  const before = new Map<Commit, Commit | undefined>()
+  /** For each length, the commits that end a subsequence of that length. Their times fall. */
+  const ends: Commit[][] = []
   for (const commit of commits) {
-    const index = firstIndex(ends, (end) => end.time > commit.time)
-    before.set(commit, ends[index - 1])
-    ends[index] = commit
+    const index = firstIndex(ends, (ofLength) => (ofLength.at(-1) as Commit).time > commit.time)
+    const ofLength = ends[index]
+    if (ofLength) ofLength.push(commit)
+    else ends.push([commit])
   }
   const found: Commit[] = []
-  for (let commit = ends.at(-1); commit; commit = before.get(commit)) found.push(commit)
+  for (const ofLength of ends.toReversed()) {
+    const next = found.at(-1)?.time ?? Number.POSITIVE_INFINITY
+    found.push(ofLength[firstIndex(ofLength, ({ time }) => time <= next)] as Commit)
+  }
   return found
 }
 

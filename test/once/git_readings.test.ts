@@ -403,6 +403,17 @@ describe('people and times', () => {
     ])
   })
 
+  test('a commit from a clock that is behind leaves the times of the commits before it', async () => {
+    const clone = begin()
+    change(clone, 'Landed and synced', 'a.md', { at: '2026-03-01T12:00:00Z' })
+    change(clone, 'A minute behind', 'a.md', { at: '2026-03-01T11:59:00Z' })
+    expect(await story(clone)).toEqual([
+      begun,
+      'deployed "Landed and synced" Ada 03-01T12',
+      'deployed "A minute behind" Ada 03-01T12',
+    ])
+  })
+
   test('a name in another encoding is read, and one that has nothing to show gets a word', async () => {
     const clone = begin()
     const commit = (message: string, name: string) => {
