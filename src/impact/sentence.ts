@@ -32,7 +32,8 @@ export const nameChange = ({ commit_sha, pr_number }: Change): string =>
 export function showDifference({ value: rate }: Estimate, { value, low, high }: Estimate) {
   const tenths = (share: number) => Math.round(share * 1_000)
   const write = (number: number) => (number / 10).toFixed(1)
-  const sign = (number: number) => `${number < 0 ? '−' : '+'}${write(Math.abs(number))}`
+  // An end that rounds to zero keeps its sign, so that it does not contradict the verdict.
+  const sign = (number: number) => `${number < 0 || Object.is(number, -0) ? '−' : '+'}${write(Math.abs(number))}`
   const [from, to] = [tenths(rate - value), tenths(rate)]
   const points = to - from
   return {

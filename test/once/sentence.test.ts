@@ -64,6 +64,18 @@ test('side by side, two commits of one pull request are told apart', () => {
   expect(describeSides(compared)).toBe(`45c48cc is better: ${figures}`)
 })
 
+test('an end of the interval stays on its side of zero', () => {
+  const worse = { value: -0.1, low: -0.2, high: -0.0003 }
+  expect(showDifference(rate, worse)).toMatchObject({ points: '−10.0', low: '−20.0', high: '−0.0' })
+  const undecided = { value: 0.1, low: -0.0003, high: 0.2 }
+  expect(showDifference(rate, undecided)).toMatchObject({ points: '+10.0', low: '−0.0', high: '+20.0' })
+  expect(showDifference(rate, { value: 0, low: 0, high: 0 })).toMatchObject({
+    points: '+0.0',
+    low: '+0.0',
+    high: '+0.0',
+  })
+})
+
 test('the numbers that are shown add up', () => {
   const random = createRandom(1)
   for (let round = 0; round < 1_000; round += 1) {
