@@ -50,7 +50,7 @@ export const tools: Tool[] = [
   {
     name: 'compare_commits',
     description:
-      'Compares two commits that ran side by side, by the commit_sha in the metadata of signals. This is an experiment: it proves which one is better.',
+      'Compares two commits that ran side by side, by the commit_sha in the metadata of signals. It is an experiment only if users were assigned at random.',
     ...calls('GET', '/prompts/:prompt_id/compare', 'prompt_id', 'base', 'head'),
     takes: {
       prompt_id,
