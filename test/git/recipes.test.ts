@@ -51,7 +51,10 @@ async function readHistory(prompt: string) {
 
 /** The two steps of the GitHub action, as a runner runs them, with a binary that is downloaded. */
 async function actionSteps(): Promise<string> {
-  const [, use] = (await yamlOf('actions/checkout')).jobs.prompts.steps
+  const { concurrency, steps } = (await yamlOf('actions/checkout')).jobs.prompts
+  const [checkout, use] = steps
+  // A run that reads an older commit than another one before it creates prompts for the old names of renamed files.
+  expect([concurrency, checkout.with]).toEqual(['prompts', { 'fetch-depth': 0, ref: 'main' }])
   expect(use.uses).toEndWith('/deploy/github-action@main')
   const { runs, inputs } = Bun.YAML.parse(await Bun.file('deploy/github-action/action.yml').text()) as Action
   const sha256 = new Bun.CryptoHasher('sha256').update(await Bun.file('dist/prompt-signals').bytes()).digest('hex')
@@ -82,7 +85,8 @@ async function gitlabScript(): Promise<string> {
   const build = `mkdir dist && ln -s ${resolve('dist/prompt-signals')} dist`
   source.write('package.json', JSON.stringify({ scripts: { build } }))
   source.commit('Begin')
-  const { script } = (await yamlOf('CI_COMMIT_BRANCH')).prompts
+  const { script, resource_group } = (await yamlOf('CI_COMMIT_BRANCH')).prompts
+  expect(resource_group).toBe('prompts')
   const variables = `export PROMPT_SIGNALS_SOURCE=file://${source.folder} CI_PROJECT_DIR="$PWD"`
   return [variables, 'set -e', ...script].join('\n')
 }
