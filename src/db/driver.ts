@@ -36,6 +36,9 @@ const plannerSettings = {
   enable_bitmapscan: 'off',
 }
 
+/** A statement outside a transaction runs in this one. With any other, write_signals fails. */
+const isolation = { default_transaction_isolation: 'read committed' } as const
+
 /** The driver's own types leave some of its options out. */
 type DriverOptions = postgres.Options<{
   bigint: postgres.PostgresType<number>
@@ -96,7 +99,7 @@ export function openPool(
       // For parseTimestamp, whatever the server is set to.
       TimeZone: 'UTC',
       DateStyle: 'ISO',
-      ...(session.skipsSettings ? {} : { ...plannerSettings, ...timeoutsOf(session) }),
+      ...(session.skipsSettings ? {} : { ...plannerSettings, ...isolation, ...timeoutsOf(session) }),
     },
     // The driver would query the types of arrays on every new connection. Only arrays of text are sent; to read one,
     // select it with to_json.

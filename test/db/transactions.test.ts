@@ -95,3 +95,12 @@ test('times of any year are read exactly, however the server is set to write the
   expect(rows.map(({ at }) => at.toISOString())).toEqual(times)
   await other.close()
 })
+
+test('a statement is read committed, whatever the default of the database is', async () => {
+  await db.sql.script(`do $$ begin
+    execute format('alter database %I set default_transaction_isolation = serializable', current_database());
+  end $$`)
+  const other = await openDb(database.settings, { queryTimeoutMs, maxConnections: 2 })
+  expect(await other.sql`show transaction_isolation`).toMatchObject([{ transaction_isolation: 'read committed' }])
+  await other.close()
+})
