@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { SharedCache } from '../../src/history/read.ts'
-import { decodeInTurn, smallBody } from '../../src/http/body.ts'
+import { decodeInTurn, mebibyte, parseJson, smallBody } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
@@ -117,4 +117,12 @@ test('each large body is parsed in another turn of the event loop, a small one i
   await decoded
   expect(turns[0]).toBe(0)
   expect(new Set(turns).size).toBe(4)
+})
+
+test('JSON of more than a million lists and objects is rejected: it would take gigabytes of memory', () => {
+  const listsOf = (number: number) => `[${Array(number).fill('[]').join()}]`
+  expect(parseJson(listsOf(mebibyte - 1))).toHaveLength(mebibyte - 1)
+  for (const text of [listsOf(mebibyte), listsOf(mebibyte).replaceAll('[]', '{}')]) {
+    expect(() => parseJson(text)).toThrow('The request body is not valid.')
+  }
 })
