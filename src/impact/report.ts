@@ -20,9 +20,12 @@ export type ReportQuery = {
 /** Reads the changes of a report, worse ones first. Those with the same verdict come newest first. */
 export async function readReport(source: ImpactSource, query: ReportQuery): Promise<ReportedChange[]> {
   const prompts = query.prompt === null ? listChanged(source, query.since) : [query.prompt]
-  const found: ReportedChange[] = []
-  for await (const prompt of prompts) found.push(...(await readChanges(source, prompt, query.since)))
-  return found.filter((change) => isWanted(change, query)).sort(compare)
+  // A change that is recorded meanwhile shifts the pages, so one may come twice.
+  const found = new Map<number, ReportedChange>()
+  for await (const prompt of prompts) {
+    for (const one of await readChanges(source, prompt, query.since)) found.set(one.change.id, one)
+  }
+  return [...found.values()].filter((change) => isWanted(change, query)).sort(compare)
 }
 
 /** The prompts with a change since then. */

@@ -53,6 +53,18 @@ test('a report reads every page of the prompts that changed, and shows bad news 
   expect((await readReport(source, all)).map(({ change }) => change.id)).toEqual([2, 3, 4, 1])
 })
 
+test('a change that pages show twice, because another was recorded meanwhile, is reported once', async () => {
+  const recorded = [changeOf(1, 'worse'), changeOf(2, 'better')]
+  const source = {
+    async readImpact() {
+      recorded.push(changeOf(recorded.length + 1, 'better'))
+      return { prompt: { id: 'a', name: 'a' }, totalCount: 101, data: recorded.slice(-3) }
+    },
+  } as unknown as ImpactSource
+  const query = { since: new Date('2026-11-01'), prompt: 'a', pullRequest: null, commit: null }
+  expect((await readReport(source, query)).map(({ change }) => change.id)).toEqual([1, 4, 3, 2])
+})
+
 test('no string of a client is Markdown, notifies anybody or forges a link', () => {
   const hostile = '@ada <b>|*x*_[y](https://example.org)`\n# head'
   const change = changeOf(1, 'better', { title: hostile, pr_url: 'https://example.com/>)<b>' })
