@@ -94,7 +94,9 @@ export const createDeliveryLimiter = () =>
 /** GitHub sends JSON, or a form that contains it: the webhook's setting decides. */
 function parsePayload(request: Request, text: string): unknown {
   if (/^\s*application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) {
-    return parseJson(new URLSearchParams(text).get('payload') ?? '')
+    // Only this parameter is parsed: a form of 25 MiB may have millions, which would take a gigabyte of memory.
+    const [payload = ''] = /(?<=^|&)payload=[^&]*/.exec(text) ?? []
+    return parseJson(new URLSearchParams(payload).get('payload') ?? '')
   }
   requireJson(request)
   return parseJson(text)

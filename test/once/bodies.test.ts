@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { peakMemoryOf } from '../program.ts'
@@ -85,6 +86,22 @@ test('stops decompressing at the cap', async () => {
   const before = peakMemoryOf(server)
   expect(read(await answerTo(compressed(500 * MIB)))).toEqual(tooLarge)
   expect(peakMemoryOf(server) - before).toBeLessThan(50 * MIB)
+})
+
+test('a delivery of GitHub takes little memory, however many parameters or lists it has', async () => {
+  const [webhook] = await operator.json('webhooks', 'github', 'set', '--org', tenant.org)
+  const { path, secret } = webhook as { path: string; secret: string }
+  const deliver = async (type: string, body: string) => {
+    const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
+    const headers = { 'content-type': type, 'x-github-event': 'ping', 'x-hub-signature-256': signature }
+    return (await fetch(server.url + path, { method: 'POST', headers, body })).status
+  }
+  const before = peakMemoryOf(server)
+  const form = 'application/x-www-form-urlencoded'
+  expect(await deliver(form, `b=1&payload=${encodeURIComponent('{"zen":"a + b & c"}')}`)).toBe(200)
+  expect(await deliver(form, `payload=%7B%7D${'&a'.repeat(12_000_000)}`)).toBe(200)
+  expect(await deliver('application/json', `[${'[],'.repeat(8_000_000)}[]]`)).toBe(422)
+  expect(peakMemoryOf(server) - before).toBeLessThan(300 * MIB)
 })
 
 test.each([
