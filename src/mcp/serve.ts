@@ -15,7 +15,7 @@ type Answer = {
 }
 
 /** The largest answer. A model would have to read it all. */
-const maxLength = 20_000
+const maxBytes = 20_000
 
 const annotations = { readOnlyHint: true, destructiveHint: false, openWorldHint: false }
 
@@ -58,9 +58,10 @@ async function callTool(tool: Tool, given: Record<string, unknown>, callRoute: C
     const note = asked === given ? {} : { shortened: `To 20 kB: go on with limit ${asked.limit}.` }
     const structuredContent = { ...answer, ...note }
     let text = JSON.stringify(structuredContent)
-    while (text.length > maxLength && sumUpPrompts(structuredContent)) text = JSON.stringify(structuredContent)
-    if (text.length <= maxLength) return { content: [{ type: 'text' as const, text }], structuredContent }
-    const smaller = smallerPage(answer, text.length)
+    const isTooLong = () => Buffer.byteLength(text) > maxBytes
+    while (isTooLong() && sumUpPrompts(structuredContent)) text = JSON.stringify(structuredContent)
+    if (!isTooLong()) return { content: [{ type: 'text' as const, text }], structuredContent }
+    const smaller = smallerPage(answer, Buffer.byteLength(text))
     if (!smaller) return failed('The answer is longer than 20 kB. Ask for a shorter time or a longer interval.')
     asked = { ...given, ...smaller }
   }
@@ -79,10 +80,10 @@ function sumUpPrompts({ data }: Answer): boolean {
 }
 
 /** The page that begins with the same item and is short enough, if its items are alike. Its size divides the larger one. */
-function smallerPage({ pagination }: Answer, length: number): { limit: number; page?: number } | undefined {
+function smallerPage({ pagination }: Answer, bytes: number): { limit: number; page?: number } | undefined {
   if (!pagination || pagination.per_page === 1) return undefined
   const { per_page, current_page } = pagination
-  let limit = Math.max(Math.floor((per_page * maxLength) / length / 1.2), 1)
+  let limit = Math.max(Math.floor((per_page * maxBytes) / bytes / 1.2), 1)
   while (per_page % limit !== 0) limit -= 1
   return { limit, ...(current_page && { page: ((current_page - 1) * per_page) / limit + 1 }) }
 }

@@ -152,7 +152,7 @@ test('the usage of a hundred long names is cut, and still adds up', async () => 
 test('a long answer is cut to 20 kB, and the rest can be read', async () => {
   const signals = Array.from({ length: 10 }, (_, n) => ({
     value: 'positive',
-    metadata: { n, text: 'x'.repeat(5_000) },
+    metadata: { n, text: '字'.repeat(1_700) },
   }))
   await service.post(`/prompts/${tenant.prompt}/signals/batch`, tenant.key, { signals })
   const read: number[] = []
@@ -160,7 +160,7 @@ test('a long answer is cut to 20 kB, and the rest can be read', async () => {
   do {
     const given = { prompt_id: tenant.prompt, limit: 10, ...(cursor && { cursor }) }
     const { structuredContent, content } = await call('list_signals', given)
-    expect(content[0].text.length).toBeLessThanOrEqual(20_000)
+    expect(Buffer.byteLength(content[0].text)).toBeLessThanOrEqual(20_000)
     if (!cursor) expect(structuredContent.shortened).toContain('go on with limit')
     read.push(...structuredContent.data.map(({ metadata }: { metadata: { n: number } }) => metadata.n))
     cursor = structuredContent.pagination.next_cursor
