@@ -275,6 +275,8 @@ def _given(fields: Json) -> Json:
 
 
 def _to_text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(_to_text(one) for one in value)
     return value if isinstance(value, str) else json.dumps(value, default=_to_json).strip('"')
 
 

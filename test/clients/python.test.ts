@@ -85,7 +85,7 @@ except ValueError as error:
   expect(await python(caught.replace('KEY', 'psk_x\\n'))).toContain('Invalid header value')
 })
 
-test('times and booleans are written as the service reads them', async () => {
+test('times, booleans and lists are written as the service reads them', async () => {
   const counted = `
 import datetime
 now = datetime.datetime.now(datetime.timezone.utc)
@@ -93,8 +93,9 @@ client.record_many(prompt, [{"value": "positive", "created_at": now}])
 show([
   client.stats(prompt, until=now + datetime.timedelta(days=1), since=now)["totals"]["total"],
   [one["archived"] for one in client.prompts(archived=False)],
+  list(client.history(prompt, action=["pr_opened", "pr_closed"])),
 ])`
-  expect(await python(counted)).toEqual([1, [false]])
+  expect(await python(counted)).toEqual([1, [false], []])
 })
 
 test('a lost answer is asked for again with the same key, and a used-up month is not', async () => {
