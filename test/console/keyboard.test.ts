@@ -61,6 +61,15 @@ test('a key is made, and the focus comes back to where it was', async () => {
   await tabTo(page, /^Done$/)
   await page.keyboard.press('Enter')
   await page.getByRole('row', { name: /^by keyboard/ }).waitFor()
+  await eventually(() => focused(page), 'New key')
+  await tabTo(page, /^Edit\s+by keyboard$/)
+  for (const name of ['Cancel', 'Save']) {
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.getByRole('button', { name, exact: true }).press('Enter')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await eventually(async () => /^Edit\s+by keyboard$/.test(await focused(page)), true)
+  }
 })
 
 test('the menu of the key opens, closes with Escape, and signs out', async () => {

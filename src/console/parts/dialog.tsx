@@ -13,10 +13,15 @@ type DialogProps = {
   children: ComponentChildren
 }
 
-/** A question or a form in front of the page. The browser keeps the focus in it and gives it back. */
+/** A question or a form in front of the page. The browser keeps the focus in it. */
 export function Dialog({ title, isKept = false, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useEffect(() => {
+    const opener = document.activeElement as HTMLElement | null
+    dialog.current?.showModal()
+    // A dialog that is removed while it is open does not give the focus back.
+    return () => opener?.focus()
+  }, [])
   // Browsers let a second Escape through to the dialog, but not one that the page has handled.
   const keep = (event: KeyboardEvent) => isKept && event.key === 'Escape' && event.preventDefault()
   return (
