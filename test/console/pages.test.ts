@@ -269,6 +269,7 @@ test('a change that is opened shows how its difference moved, and the health of 
   await rows.first().getByRole('link', { name: 'Details' }).click()
   const detail = page.locator('.change-detail')
   await detail.locator('polyline').waitFor()
+  expect(await detail.locator('h2').evaluate((heading) => heading === heading.ownerDocument.activeElement)).toBe(true)
   await detail.getByText(/1\d days with signals since it went live, 1\d days before\./).waitFor()
   await detail.getByText('0% of its signals name its commit').waitFor()
   await detail.getByText('View as table').click()

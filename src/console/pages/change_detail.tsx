@@ -28,7 +28,7 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
         {({ data: { change, before, days, health } }) => (
           <>
             <div class="row page-head">
-              <h2>
+              <h2 ref={focus} tabIndex={-1}>
                 <Title change={change} />
               </h2>
               <div class="row actions">
@@ -63,6 +63,9 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
     </section>
   )
 }
+
+/** Takes a reader who does not see the page to what was opened. The same function at every render, to do so once. */
+const focus = (heading: HTMLElement | null) => heading?.focus({ preventScroll: true })
 
 /** What the change did to the text, where the texts are stored. Otherwise the link to the host has to do. */
 function TextChange({ prompt, entry }: { prompt: string; entry: number }) {
