@@ -330,7 +330,8 @@ test('two commits that signals name are compared side by side, though neither is
 })
 
 test('signals are filtered by value and metadata, and their metadata is shown exactly', async () => {
-  const signal = '{"value":"negative","metadata":{"model":"gpt-5","id":12345678901234567890,"deep":{"list":[1,"two"]}}}'
+  const signal =
+    '{"value":"negative","metadata":{"model":"gpt-5","id":12345678901234567890,"tags":[],"deep":{"list":[1,"two"]}}}'
   const headers = { 'content-type': 'application/json' }
   const { prompt, key } = own.tenant
   await own.service.call('POST', `/api/v1/prompts/${prompt}/signals`, { key, headers, body: signal })
@@ -344,7 +345,10 @@ test('signals are filtered by value and metadata, and their metadata is shown ex
     'negative ×\n, remove',
   ])
   await page.locator('tbody .tree summary').first().click()
-  await page.getByText('12345678901234567890', { exact: true }).waitFor()
+  await page.locator('.leaf').getByText('12345678901234567890', { exact: true }).waitFor()
+  await page.locator('.leaf').getByText('tags', { exact: true }).waitFor()
+  // Each has its own direction: one may not turn the others around.
+  expect(await page.locator('tbody .preview').first().locator('bdi').allInnerTexts()).toContain('model gpt-5')
   await page.getByText('deep').last().click()
   await page.getByText('list').last().click()
   await page.getByText('two', { exact: true }).waitFor()

@@ -1,8 +1,10 @@
+import { Fragment } from 'preact'
 import { ExactNumber } from '../client/exact_json.ts'
 
 /** A value of somebody else's making, folded out level by level. */
 export function Tree({ name, value, isRoot }: { name: string; value: unknown; isRoot?: boolean }) {
   if (isLeaf(value)) {
+    if (isRoot) return <span class="muted">none</span>
     return (
       <span class="leaf">
         <bdi class="text muted">{name}</bdi> <bdi class="text">{leafText(value)}</bdi>
@@ -10,12 +12,18 @@ export function Tree({ name, value, isRoot }: { name: string; value: unknown; is
     )
   }
   const entries = Object.entries(value as object)
-  if (entries.length === 0) return <span class="muted">none</span>
   return (
     <details class="tree">
       <summary>
         {isRoot || <bdi class="text">{name} </bdi>}
-        <bdi class="preview muted">{previewOf(entries)}</bdi>
+        <span class="preview muted">
+          {previewOf(entries).map((text, index) => (
+            <Fragment key={`${index} ${text}`}>
+              {index > 0 && ', '}
+              <bdi>{text}</bdi>
+            </Fragment>
+          ))}
+        </span>
       </summary>
       <ul>
         {entries.map(([key, inner]) => (
@@ -28,18 +36,18 @@ export function Tree({ name, value, isRoot }: { name: string; value: unknown; is
   )
 }
 
-const [previewLength, previewTextLength] = [120, 24]
+const previewTextLength = 24
 
-/** The first of the entries on one line, to know it by. */
-const previewOf = (entries: [string, unknown][]): string =>
+/** The first of the entries, to know it by. Each has its own direction: one may not turn the others around. */
+const previewOf = (entries: [string, unknown][]): string[] =>
   entries
     .filter(([, value]) => value !== null)
     .slice(0, 6)
-    .map(([key, value]) => `${key} ${isLeaf(value) ? shortened(leafText(value)) : '…'}`)
-    .join(', ')
-    .slice(0, previewLength)
+    .map(([key, value]) => `${shortened(key)} ${isLeaf(value) ? shortened(leafText(value)) : '…'}`)
 
-const isLeaf = (value: unknown): boolean => typeof value !== 'object' || value === null || value instanceof ExactNumber
+/** Whether there is nothing to fold out. */
+const isLeaf = (value: unknown): boolean =>
+  typeof value !== 'object' || value === null || value instanceof ExactNumber || Object.keys(value).length === 0
 
 const shortened = (text: string): string =>
   text.length > previewTextLength ? `${text.slice(0, previewTextLength)}…` : text
