@@ -19,6 +19,7 @@ import { Signals } from './pages/signals.tsx'
 import { Switch } from './pages/switch.tsx'
 import { Usage } from './pages/usage.tsx'
 import { Webhooks } from './pages/webhooks.tsx'
+import { Button } from './parts/button.tsx'
 import { Header, Nav } from './parts/header.tsx'
 import { Page } from './parts/page.tsx'
 import { FailureNote } from './parts/states.tsx'
@@ -79,6 +80,7 @@ function SignedIn({ linkFailure, onSignOut }: SignedInProps) {
         {whyNone && (
           <Page title="Not available">
             <FailureNote failure={whyNone} retry={retryFailed} />
+            <Button does="Sign out" onClick={onSignOut} />
           </Page>
         )}
         {!shown && !whyNone && <PageNotFound />}

@@ -46,6 +46,25 @@ test('a 401 in the midst of it asks for another key', async () => {
   expect(await findBarriers(page)).toEqual([])
 })
 
+test('a key that may read nothing is told apart from a failure, and can be signed out', async () => {
+  const terms = { origins: ['https://example.com'], prompts: null, monthly_limit: null }
+  const { key } = await own.service.createKey(own.tenant, ['signals:write'], terms)
+  const { page } = await own.open('/', { key, expectsTroubles: true })
+  await page.getByRole('alert').getByText('A browser key may only record signals.').waitFor()
+  expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('API key').waitFor()
+})
+
+test('a page of signals says so when something between answers for the service', async () => {
+  const { page } = await own.open(`/signals?prompt=${own.tenant.prompt}`, {
+    expectsTroubles: true,
+    prepare: ({ page }) =>
+      page.route('**/signals', (route) => route.fulfill({ status: 200, body: '<h1>Sign in</h1>' })),
+  })
+  await page.getByRole('alert').getByText('The service cannot be reached').waitFor()
+})
+
 test('a page that the key may not see names the scope, and is not asked for again', async () => {
   const { page, requests } = await own.open('/settings/keys', {
     key: await own.keyWith(['usage:read']),

@@ -4,7 +4,7 @@ type Details = { path: string; message: string }[]
 export type Failure =
   | { kind: 'offline' }
   | { kind: 'signed out' }
-  | { kind: 'forbidden'; scope: string }
+  | { kind: 'forbidden'; scope?: string | undefined; message?: string }
   | { kind: 'missing' }
   | { kind: 'invalid'; message: string; details: Details }
   | { kind: 'limited'; againAt: Date | undefined }
@@ -32,7 +32,7 @@ export function failureOf({ status, headers }: Response, body: unknown): Failure
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const againAt = Number.isNaN(seconds) ? undefined : new Date(Date.now() + seconds * 1_000)
   if (status === 401) return { kind: 'signed out' }
-  if (status === 403 && scope) return { kind: 'forbidden', scope }
+  if (status === 403 && (scope || message)) return { kind: 'forbidden', scope, message }
   if (status === 404) return { kind: 'missing' }
   if (status === 422) return { kind: 'invalid', message, details }
   if (status === 429) return { kind: 'limited', againAt }

@@ -89,6 +89,7 @@ function adviceOn(failure: Failure): ComponentChildren {
     case 'signed out':
       return 'The key is unknown, revoked or expired. Sign in with another key.'
     case 'forbidden':
+      if (!failure.scope) return failure.message
       return (
         <>
           Your key lacks the scope <code>{failure.scope}</code>. Sign in with a key that has it.
