@@ -198,6 +198,12 @@ test('what is quick shows no sign of waiting, and what is slow does', async () =
   expect(await page.getByText('Loading').count()).toBe(0)
 })
 
+test('a reader of another language sees numbers and times in the language of the page', async () => {
+  const { page } = await own.open('/settings/keys', { locale: 'de-DE' })
+  await page.getByText(' of 1,000 this month').first().waitFor()
+  expect(await page.locator('tbody time').first().textContent()).toMatch(/ago$|now$/)
+})
+
 test('a browser that does not know its time zone shows days in UTC', async () => {
   const { page, requests } = await own.open(`/prompts/${own.tenant.prompt}`, {
     prepare: ({ page }) =>

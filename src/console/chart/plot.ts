@@ -1,5 +1,5 @@
 import type uPlot from 'uplot'
-import { formatNumber, formatPercent } from '../parts/format.ts'
+import { formatNumber, formatPercent, locale } from '../parts/format.ts'
 import type { Columns } from './points.ts'
 
 /** The rate has the upper part of the plot, the counts the lower one. */
@@ -90,9 +90,9 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
 }
 
 const daySeconds = 86_400
-const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
-const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
-const month = new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric' })
+const hour = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short' })
+const month = new Intl.DateTimeFormat(locale, { month: 'short', year: 'numeric' })
 
 /** The words below the axis of time, in the reader's own. The step between them says how exact they must be. */
 const timesOf = (seconds: number[], step: number): string[] =>

@@ -3,6 +3,7 @@ import { get, type Schemas } from '../client/api.ts'
 import { useOwnKey } from '../client/organisation.ts'
 import { Button } from '../parts/button.tsx'
 import { useDialog } from '../parts/dialog.tsx'
+import { countOf } from '../parts/format.ts'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
@@ -89,7 +90,7 @@ function State({ apiKey }: { apiKey: Key }) {
       ) : (
         'Active'
       )}
-      {monthly_limit !== null && <span class="detail">up to {monthly_limit} signals per month</span>}
+      {monthly_limit !== null && <span class="detail">up to {countOf(monthly_limit, 'signal')} per month</span>}
     </>
   )
 }

@@ -1,5 +1,6 @@
 // The ranges of time that a chart can show, and how it asks for them.
 import type { Interval } from '../chart/points.ts'
+import { locale } from '../parts/format.ts'
 
 export type Range = { since: Date; until: Date | null; interval: Interval }
 
@@ -48,10 +49,10 @@ const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
 export const timeZone = zone === 'Etc/Unknown' ? 'UTC' : zone
 
 const formats: Record<Interval, Intl.DateTimeFormat> = {
-  hour: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' }),
-  day: new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' }),
-  week: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' }),
-  month: new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric' }),
+  hour: new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' }),
+  day: new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' }),
+  week: new Intl.DateTimeFormat(locale, { dateStyle: 'medium' }),
+  month: new Intl.DateTimeFormat(locale, { month: 'long', year: 'numeric' }),
 }
 
 /** An interval by its beginning. */

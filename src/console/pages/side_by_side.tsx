@@ -7,7 +7,7 @@ import { useQuery } from '../client/query.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
 import { Form, Input } from '../parts/field.tsx'
-import { countOf, formatDate, formatPercent } from '../parts/format.ts'
+import { countOf, formatDate, formatNumber, formatPercent } from '../parts/format.ts'
 import { Await, Note } from '../parts/states.tsx'
 import { FoldedTable, Table } from '../parts/table.tsx'
 import { Code, Text } from '../parts/text.tsx'
@@ -161,4 +161,4 @@ function Result({ compared }: { compared: Compared }) {
 }
 
 const countsOf = ({ positive, negative }: { positive: number; negative: number }): string =>
-  positive + negative === 0 ? '–' : `${positive} of ${positive + negative} positive`
+  positive + negative === 0 ? '–' : `${formatNumber(positive)} of ${formatNumber(positive + negative)} positive`

@@ -1,17 +1,20 @@
-// Numbers and times in the words and the zone of the reader.
+// Numbers and times in the zone of the reader, and in English like the words around them.
 
-const whole = new Intl.NumberFormat()
-const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 })
-const exactPercent = new Intl.NumberFormat(undefined, {
+/** The reader's own English, if any: beside "+1.5 points", a German 1.505 would be read as one and a half. */
+export const locale = navigator.languages.find((one) => /^en\b/i.test(one)) ?? 'en-GB'
+
+const whole = new Intl.NumberFormat(locale)
+const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 })
+const exactPercent = new Intl.NumberFormat(locale, {
   style: 'percent',
   minimumFractionDigits: 1,
   maximumFractionDigits: 1,
 })
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
-const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
-const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
-const relative = new Intl.RelativeTimeFormat()
-const now = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
+const moment = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
+const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium' })
+const utcDay = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' })
+const relative = new Intl.RelativeTimeFormat(locale)
+const now = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
 
 export const formatNumber = (value: number): string => whole.format(value)
 
