@@ -327,6 +327,8 @@ test('two commits that signals name are compared side by side, though neither is
   await page.getByRole('button', { name: 'Swap' }).click()
   await answer.getByText('aaaaaaa is worse: ').waitFor()
   expect(page.url()).toContain(`base=${head}&head=${base}`)
+  await page.setViewportSize({ width: 320, height: 640 })
+  expect(await findOverflow(page)).toBe(0)
 })
 
 test('signals are filtered by value and metadata, and their metadata is shown exactly', async () => {
