@@ -346,11 +346,11 @@ test('signals are filtered by value and metadata, and their metadata is shown ex
     'model = gpt-5 ×\n, remove',
     'negative ×\n, remove',
   ])
+  // Each has its own direction: one may not turn the others around.
+  expect(await page.locator('tbody .preview').first().locator('bdi').allInnerTexts()).toContain('model gpt-5')
   await page.locator('tbody .tree summary').first().click()
   await page.locator('.leaf').getByText('12345678901234567890', { exact: true }).waitFor()
   await page.locator('.leaf').getByText('tags', { exact: true }).waitFor()
-  // Each has its own direction: one may not turn the others around.
-  expect(await page.locator('tbody .preview').first().locator('bdi').allInnerTexts()).toContain('model gpt-5')
   await page.getByText('deep').last().click()
   await page.getByText('list').last().click()
   await page.getByText('two', { exact: true }).waitFor()

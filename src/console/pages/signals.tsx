@@ -55,8 +55,11 @@ export function Signals() {
 function getSignals({ prompt, filters }: Chosen, cursor: string | null): Question<SignalList> {
   const url = '/api/v1/prompts/{prompt_id}/signals'
   const params = { path: { prompt_id: prompt }, query: { ...filters, ...(cursor && { cursor }) } }
-  const ask = async () => parseExactly(await answerOf(api.GET(url, { params, parseAs: 'text' }))) as SignalList
-  return { name: get(url, params).name, ask }
+  const read = async () => {
+    const { data, ...rest } = await api.GET(url, { params, parseAs: 'text' })
+    return { ...rest, ...(data !== undefined && { data: parseExactly(data) as SignalList }) }
+  }
+  return { name: get(url, params).name, ask: () => answerOf(read()) }
 }
 
 const Value = ({ value }: { value: 'positive' | 'negative' }) => (
