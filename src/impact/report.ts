@@ -19,26 +19,29 @@ export type ReportQuery = {
 
 /** Reads the changes of a report, worse ones first. Those with the same verdict come newest first. */
 export async function readReport(source: ImpactSource, query: ReportQuery): Promise<ReportedChange[]> {
-  const prompts = query.prompt === null ? listChanged(source, query.since) : [query.prompt]
+  // Lists all of them first: a prompt that changes moves before the pages that are still to come.
+  const prompts = query.prompt === null ? await listChanged(source, query.since) : [query.prompt]
   // A change that is recorded meanwhile shifts the pages, so one may come twice.
   const found = new Map<number, ReportedChange>()
-  for await (const prompt of prompts) {
+  for (const prompt of prompts) {
     for (const one of await readChanges(source, prompt, query.since)) found.set(one.change.id, one)
   }
   return [...found.values()].filter((change) => isWanted(change, query)).sort(compare)
 }
 
 /** The prompts with a change since then. */
-async function* listChanged(source: ImpactSource, since: Date): AsyncGenerator<string> {
+async function listChanged(source: ImpactSource, since: Date): Promise<string[]> {
+  const ids: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
     const query = new URLSearchParams({ sort: 'last_change', limit: `${maxPageSize}`, ...(cursor ? { cursor } : {}) })
     const page: Awaited<ReturnType<ImpactSource['listPrompts']>> = await source.listPrompts(query)
     for (const { prompt, latest } of page.data) {
-      if (!latest || new Date(latest.change.created_at) < since) return
-      yield prompt.id
+      if (!latest || new Date(latest.change.created_at) < since) return ids
+      ids.push(prompt.id)
     }
     cursor = page.nextCursor
   }
+  return ids
 }
 
 async function readChanges(source: ImpactSource, id: string, since: Date): Promise<ReportedChange[]> {

@@ -42,7 +42,7 @@ test('a report reads every page of the prompts that changed, and shows bad news 
   }
   const all = { since: new Date('2026-11-01'), prompt: null, pullRequest: null, commit: null }
   expect((await readReport(source, all)).map(({ change }) => change.id)).toEqual([3, 4, 2, 1])
-  expect(queries).toEqual(['prompts null', 'a 1', 'a 2', 'prompts next', 'b 1'])
+  expect(queries).toEqual(['prompts null', 'prompts next', 'a 1', 'a 2', 'b 1'])
   const created_at = changes[3]?.change.created_at
   const commits = ['45c48cc', 'release-12', 'release-1']
   changes.splice(1, 3, ...commits.map((commit_sha, index) => changeOf(index + 2, 'same', { commit_sha, created_at })))
@@ -51,6 +51,24 @@ test('a report reads every page of the prompts that changed, and shows bad news 
   expect(await idsOf('release-1')).toEqual([4])
   // Of the same time, in the order of the impact.
   expect((await readReport(source, all)).map(({ change }) => change.id)).toEqual([2, 3, 4, 1])
+})
+
+test('a prompt that changes while others are read is not left out', async () => {
+  const listed = ['a', 'b']
+  const source = {
+    async listPrompts(query: URLSearchParams) {
+      const id = listed[Number(query.get('cursor'))]
+      const data = id ? [{ prompt: { id, name: id }, latest: changeOf(1, null) }] : []
+      return { data, nextCursor: query.get('cursor') ? null : '1' }
+    },
+    async readImpact(id: string) {
+      // It is now the first of the list.
+      listed.reverse().splice(1)
+      return { prompt: { id, name: id }, totalCount: 1, data: [changeOf(id === 'a' ? 1 : 2, 'worse')] }
+    },
+  } as unknown as ImpactSource
+  const query = { since: new Date('2026-11-01'), prompt: null, pullRequest: null, commit: null }
+  expect((await readReport(source, query)).map(({ change }) => change.id)).toEqual([2, 1])
 })
 
 test('a change that pages show twice, because another was recorded meanwhile, is reported once', async () => {
