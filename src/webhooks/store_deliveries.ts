@@ -31,6 +31,7 @@ const maxDue = 1_000
  * The endpoints that have a delivery due and are not claimed: those first that do not fail, and of these the ones that were
  * served longest ago. Those of suspended organisations wait. The recursion visits the endpoints with pending deliveries,
  * however many each has.
+ * Claims are shorter than a minute: one that ends later was made while the clock was ahead.
  */
 export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing: boolean }) =>
   sql<Place & { endpointId: number }>`
@@ -57,7 +58,7 @@ export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing
     from pending p
     join webhook_endpoints e on e.organisation_id = p.organisation_id and e.id = p.endpoint_id
     join organisations o on o.id = e.organisation_id and o.suspended_at is null
-    where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= now())
+    where e.disabled_at is null and (e.claimed_until between now() and now() + interval '1 minute') is not true
       and not (e.failing_since is not null and ${excluded.failing}::boolean)
       and e.organisation_id <> all (${excluded.organisations.map(String)}::text[]::bigint[])
       and exists (
@@ -89,7 +90,7 @@ export async function claimDeliveries(sql: Sql, endpoints: EndpointRef[], claimM
         order by d.next_attempt_at, d.event_id
         limit 1
       ) d
-      where e.disabled_at is null and (e.claimed_until is null or e.claimed_until <= now())
+      where e.disabled_at is null and (e.claimed_until between now() and now() + interval '1 minute') is not true
       for no key update of e skip locked
     ), claimed as (
       update webhook_endpoints e

@@ -98,14 +98,17 @@ export const selectWatched = (sql: Sql) =>
     group by e.organisation_id
     order by e.organisation_id`
 
-/** Takes or renews the lease, for `seconds`. Returns false while another holder has it. */
+/**
+ * Takes or renews the lease, for `seconds`. Returns false while another holder has it. Leases are shorter than a minute: one
+ * that ends later was taken while the clock was ahead.
+ */
 export async function holdLease(sql: Sql, holder: string, seconds: number): Promise<boolean> {
   const rows = await sql`
     insert into verdict_lease as l (holder, ends_at)
     values (${holder}, now() + make_interval(secs => ${seconds}::integer))
     on conflict (is_only) do update
     set holder = excluded.holder, ends_at = excluded.ends_at
-    where l.holder = excluded.holder or l.ends_at < now()
+    where l.holder = excluded.holder or (l.ends_at between now() and now() + interval '1 minute') is not true
     returning 1`
   return rows.length > 0
 }

@@ -274,7 +274,7 @@ async function changeDuringAttempt(id: string, status: number, change: (event: s
     await changed.promise
     return new Response(null, { status })
   }
-  await sql`update webhook_endpoints set claimed_until = now() + interval '1 hour' where public_id = ${id}`
+  await sql`update webhook_endpoints set claimed_until = now() + interval '59 seconds' where public_id = ${id}`
   const event = await emit()
   await sql`
     update webhook_deliveries d set attempts = 9 from webhook_events v where v.id = d.event_id and v.public_id = ${event}`
@@ -370,7 +370,7 @@ test.each([-2, 2])(
     service.clock.set(new Date(Date.now() + hours * 3_600_000).toISOString())
     const { sql } = service.services.db
     const [claimed, failing] = [await createEndpoint(), await createEndpoint({ url: `${receiver.url}/failing` })]
-    await sql`update webhook_endpoints set claimed_until = now() + interval '1 hour' where public_id = ${claimed.id}`
+    await sql`update webhook_endpoints set claimed_until = now() + interval '59 seconds' where public_id = ${claimed.id}`
     receiver.answer = (path) => new Response(null, { status: path === '/failing' ? 503 : 204 })
     await emit()
     await eventually(() => statesOf(failing.id), [['pending', 1]])

@@ -21,7 +21,7 @@ test('who is excluded is not offered, and an answer is recorded only by the repl
   expect(await selectDue(db.sql, { organisations: [], failing: true })).toEqual([])
   const organisations = due.map(({ organisationId }) => organisationId)
   expect(await selectDue(db.sql, { organisations, failing: false })).toEqual([])
-  const claim = async () => (await claimDeliveries(db.sql, due, 60_000))[0] as Claim
+  const claim = async () => (await claimDeliveries(db.sql, due, 20_000))[0] as Claim
   const record = (claim: Claim, status: 'delivered' | 'pending') => {
     const outcome = { status, retryMs: status === 'pending' ? 1 : null, disabledReason: null }
     return recordAttempt(db.sql, { claim, reply: { code: 200, text: '', retryAfter: undefined }, outcome, pauseMs: 0 })
@@ -38,6 +38,14 @@ test('who is excluded is not offered, and an answer is recorded only by the repl
   expect(
     await db.sql`select status, attempts, failing_since from webhook_deliveries d join webhook_endpoints e on e.id = d.endpoint_id`,
   ).toEqual([{ status: 'delivered', attempts: 1, failing_since: null }])
+})
+
+test('a claim that was made while the clock was ahead does not hold', async () => {
+  await emitOn(db, await addEndpoints(db, 1, 'any'))
+  await db.sql`update webhook_endpoints set claimed_until = now() + interval '1 hour'`
+  const due = await selectDue(db.sql, { organisations: [], failing: false })
+  expect(await claimDeliveries(db.sql, due, 20_000)).toHaveLength(1)
+  await db.sql`delete from webhook_deliveries`
 })
 
 test('first attempts of organisations whose endpoints all hang leave places for the next one', async () => {

@@ -255,7 +255,10 @@ test.each([
   },
 )
 
-test('one replica looks at a time, until its lease ends', async () => {
+test.each([
+  ['ends', '-1 millisecond'],
+  ['is too long, taken while the clock was ahead', '1 hour'],
+])('one replica looks at a time, until its lease %s', async (_, endsIn) => {
   const org = await createOrg()
   await insertEndpoints(db, org)
   await look()
@@ -264,7 +267,7 @@ test('one replica looks at a time, until its lease ends', async () => {
   const replica = watch()
   await replica()
   expect(await readTold(org)).toEqual([])
-  await db.sql`update verdict_lease set ends_at = now() - interval '1 millisecond'`
+  await db.sql`update verdict_lease set ends_at = now() + ${endsIn}::text::interval`
   await Promise.all([replica(), watch()()])
   expect(await readTold(org)).toEqual(['greeting better'])
 })
