@@ -1,7 +1,8 @@
 import { type HistoryEntry, maxBatchEntries } from '../history/schema.ts'
 import { sanitizeBranch } from './entries.ts'
 import { type Plan, planSync, type SyncedPrompt } from './plan.ts'
-import { fullSha } from './program.ts'
+import { encode, fullSha } from './program.ts'
+import { escapePath, type Repository } from './repository.ts'
 import { type PromptIds, recordEntries, type SyncOptions } from './sync_entries.ts'
 import type { SyncTarget } from './target.ts'
 
@@ -19,7 +20,7 @@ const concurrency = 8
 export async function syncRepository(options: SyncOptions): Promise<SyncResult> {
   const { git, repository, target, isDryRun, onProgress } = options
   const linked = await target.listLinked(repository.name)
-  const plan = await planSync(git, repository, linked, options)
+  const plan = await withoutOldNames(options, await planSync(git, repository, linked, options))
   const { prompts, commits, lastLandedAt } = plan
   for (const file of plan.skipped) options.onChange({ change: 'skipped', prompt: null, ...file })
 
@@ -41,7 +42,7 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
     })
     await target.recordBatch({ entries: [], files, live_branch: sanitizeBranch(repository.branch) })
   }
-  const unreachable = await reportUnreachable(options, sanitizeBranch(repository.branch), plan)
+  const unreachable = await reportUnreachable(options, plan)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
   return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, map }
 }
@@ -78,15 +79,40 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
-/** Reports and counts entries of unreachable commits; null if the key may not read them. Records nothing. */
-async function reportUnreachable(options: SyncOptions, branch: string, plan: Plan): Promise<number | null> {
-  const { target, onChange, onProgress } = options
-  const { prompts, commits, lastLandedAt } = plan
-  const isUnreachable = ({ action, branch_name, commit_sha }: HistoryEntry) => {
+/** Finds entries of the branch whose commits the clone does not have. */
+function createUnreachableTest(repository: Repository, { commits }: Plan): (entry: HistoryEntry) => boolean {
+  const branch = sanitizeBranch(repository.branch)
+  return ({ action, branch_name, commit_sha }) => {
     const isOfBranch = branch_name === branch && (action === 'deployed' || action === 'pr_merged')
     // Clients may have recorded entries with other names for a commit.
     return isOfBranch && fullSha.test(commit_sha) && !commits.has(commit_sha)
   }
+}
+
+/** In a clone that is behind, a file without a prompt may be the old name of one that was renamed since: creates none. */
+async function withoutOldNames({ target, repository }: SyncOptions, plan: Plan): Promise<Plan> {
+  const created = plan.prompts.filter(({ id }) => id === null)
+  const missing = plan.prompts.flatMap(({ id, missing }) => (id !== null && missing !== null ? id : []))
+  const isUnreachable = createUnreachableTest(repository, plan)
+  const isLater = (entry: HistoryEntry) => isUnreachable(entry) && new Date(entry.created_at) > plan.lastLandedAt
+  for (const id of created.length > 0 ? missing : []) {
+    if (!(await target.readHistory(id, 1))?.data.some(isLater)) continue
+    const problem = 'may have been renamed: the clone is behind'
+    return {
+      ...plan,
+      prompts: plan.prompts.filter((prompt) => prompt.id !== null),
+      entries: plan.entries.filter(({ prompt }) => prompt.id !== null),
+      skipped: [...plan.skipped, ...created.map(({ path }) => ({ path: escapePath(encode(path)), problem }))],
+    }
+  }
+  return plan
+}
+
+/** Reports and counts entries of unreachable commits; null if the key may not read them. Records nothing. */
+async function reportUnreachable(options: SyncOptions, plan: Plan): Promise<number | null> {
+  const { target, repository, onChange, onProgress } = options
+  const { prompts, lastLandedAt } = plan
+  const isUnreachable = createUnreachableTest(repository, plan)
   let count = 0
   for (let start = 0; start < prompts.length; start += concurrency) {
     const some = prompts.slice(start, start + concurrency)
@@ -97,7 +123,7 @@ async function reportUnreachable(options: SyncOptions, branch: string, plan: Pla
       const { id, path } = some[index] as { id: string; path: string }
       for (const entry of entries) {
         const isOlder = new Date(entry.created_at) <= lastLandedAt
-        const problem = `is not on ${branch} any more${isOlder ? '' : ', or the clone is behind'}`
+        const problem = `is not on ${sanitizeBranch(repository.branch)} any more${isOlder ? '' : ', or the clone is behind'}`
         onChange({ change: 'unreachable', prompt: id, path, problem, ...entry })
       }
       count += entries.length

@@ -178,6 +178,27 @@ test('entries that a force push made unreachable are reported, on the database a
   expect(await Bun.file('docs/git.md').text()).toContain(`\n${line}\n`)
 })
 
+test('a clone that is behind gives the old name of a renamed file no second prompt', async () => {
+  const org = await createOrganisation()
+  const renamed = createClone()
+  renamed.write('prompts/old.md')
+  const before = renamed.commit('Begin')
+  const sync = () => operator.json('sync', renamed.folder, '--org', org, ...create)
+  await sync()
+  renamed.git('mv', 'prompts/old.md', 'prompts/new.md')
+  const after = renamed.commit('Rename')
+  await sync()
+  renamed.git('reset', '--quiet', '--hard', before)
+  const path = 'prompts/old.md'
+  const problem = 'may have been renamed: the clone is behind'
+  expect(await sync()).toContainEqual({ change: 'skipped', prompt: null, path, problem })
+  expect(Object.keys(await readHistories(org))).toEqual(['prompts/new.md'])
+  renamed.git('reset', '--quiet', '--hard', after)
+  renamed.write(path)
+  renamed.commit('Another one')
+  expect(await sync()).toContainEqual({ change: 'created', prompt: expect.any(String), path, name: 'old' })
+})
+
 test('a map takes the place of a symbolic link, whole and for anyone to read', async () => {
   const org = await createOrganisation()
   const folder = createFolder()
