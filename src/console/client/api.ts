@@ -2,7 +2,7 @@ import createClient, { type ClientPathsWithMethod, type MethodResponse } from 'o
 import type { components, paths } from '../../../generated/api.d.ts'
 import { failureOf, RequestFailed } from './failure.ts'
 import { root } from './router.ts'
-import { currentKey } from './session.ts'
+import { bearerOf, currentKey } from './session.ts'
 
 /** The types of the interface by their names in its document. */
 export type Schemas = components['schemas']
@@ -13,7 +13,7 @@ export const api = createClient<paths>({ baseUrl: root.href.replace(/\/$/, '') }
 
 api.use({
   onRequest({ request }) {
-    if (!request.headers.has('authorization')) request.headers.set('authorization', `Bearer ${currentKey()}`)
+    if (!request.headers.has('authorization')) request.headers.set('authorization', bearerOf(currentKey()))
   },
 })
 

@@ -5,6 +5,9 @@ const place = 'prompt-signals key'
 
 export const currentKey = (): string | null => sessionStorage.getItem(place)
 
+/** A key that is pasted with "…" would fit no header: encoded, it is one that the service does not know. */
+export const bearerOf = (key: string | null): string => `Bearer ${encodeURI(String(key))}`
+
 export const keepKey = (key: string): void => sessionStorage.setItem(place, key)
 
 export const forgetKey = (): void => sessionStorage.removeItem(place)

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { answerOf, api, type OwnKey } from './api.ts'
 import { type Failure, readFailure } from './failure.ts'
 import { forgetAnswers, whenSignedOut } from './query.ts'
-import { currentKey, forgetKey, joinTabs, keepKey, type Tabs, takeKeyFromAddress } from './session.ts'
+import { bearerOf, currentKey, forgetKey, joinTabs, keepKey, type Tabs, takeKeyFromAddress } from './session.ts'
 
 /** A key and whose it is. */
 export type Holder = { key: string; organisation: OwnKey['organisation'] }
@@ -87,7 +87,7 @@ export function useSession(linkKey: string | null) {
 }
 
 async function requireHolder(key: string): Promise<Holder> {
-  const headers = { authorization: `Bearer ${key}` }
+  const headers = { authorization: bearerOf(key) }
   const { data } = await answerOf(api.GET('/api/v1/key', { headers }))
   return { key, organisation: data.organisation }
 }
