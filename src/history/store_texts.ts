@@ -10,6 +10,11 @@ export async function mayStoreTexts(sql: Sql, organisationId: number): Promise<b
   return row?.store_text ?? false
 }
 
+/** Lets the setting change, and what is stored be erased, only after the caller's transaction. */
+export async function lockStoring(sql: Sql, organisationId: number): Promise<void> {
+  await sql`select from organisations where id = ${organisationId} for share`
+}
+
 /** Stores texts. Locks those that are stored already, so that none is deleted as unused before entries have it. */
 export async function insertTexts(sql: Sql, organisationId: number, texts: Map<string, string>): Promise<void> {
   await sql`

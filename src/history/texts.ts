@@ -13,6 +13,7 @@ import {
   deleteUnusedTexts,
   insertTexts,
   linkTexts,
+  lockStoring,
   mayStoreTexts,
   selectStoredTexts,
   type TextRef,
@@ -41,6 +42,7 @@ export function requireTexts(texts: string[]): Map<string, string> {
 
 /** Stores the texts that entries name, and returns the hashes of those that are neither given nor stored. */
 export async function recordTexts(sql: Sql, organisationId: number, refs: TextRef[], texts: Map<string, string>) {
+  await lockStoring(sql, organisationId)
   await requireStoring(sql, organisationId)
   const named = new Set(refs.map(({ text_hash }) => text_hash))
   await insertTexts(sql, organisationId, new Map([...texts].filter(([hash]) => named.has(hash))))
