@@ -58,7 +58,8 @@ export const selectDue = (sql: Sql, excluded: { organisations: number[]; failing
     from pending p
     join webhook_endpoints e on e.organisation_id = p.organisation_id and e.id = p.endpoint_id
     join organisations o on o.id = e.organisation_id and o.suspended_at is null
-    where e.disabled_at is null and (e.claimed_until between now() and now() + interval '1 minute') is not true
+    where e.disabled_at is null
+      and (e.claimed_until > now() and e.claimed_until <= now() + interval '1 minute') is not true
       and not (e.failing_since is not null and ${excluded.failing}::boolean)
       and e.organisation_id <> all (${excluded.organisations.map(String)}::text[]::bigint[])
       and exists (
@@ -90,7 +91,8 @@ export async function claimDeliveries(sql: Sql, endpoints: EndpointRef[], claimM
         order by d.next_attempt_at, d.event_id
         limit 1
       ) d
-      where e.disabled_at is null and (e.claimed_until between now() and now() + interval '1 minute') is not true
+      where e.disabled_at is null
+        and (e.claimed_until > now() and e.claimed_until <= now() + interval '1 minute') is not true
       for no key update of e skip locked
     ), claimed as (
       update webhook_endpoints e
