@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { unavailable } from '../errors.ts'
+import { invalid, unavailable } from '../errors.ts'
 import { createInFlightLimiter, decodeInTurn, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -96,8 +96,33 @@ function parsePayload(request: Request, text: string): unknown {
   if (/^\s*application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) {
     // Only this parameter is parsed: a form of 25 MiB may have millions, which would take a gigabyte of memory.
     const [payload = ''] = /(?<=^|&)payload=[^&]*/.exec(text) ?? []
-    return parseJson(new URLSearchParams(payload).get('payload') ?? '')
+    return parseBounded(new URLSearchParams(payload).get('payload') ?? '')
   }
   requireJson(request)
+  return parseBounded(text)
+}
+
+/** Each takes about a hundred bytes of memory, however short it is: 25 MiB of empty lists would take a gigabyte. */
+const maxContainers = mebibyte
+
+/** Parses JSON of at most a million lists and objects. Brackets in strings do not count. */
+export function parseBounded(text: string): unknown {
+  if (text.length > maxContainers && countContainers(text) > maxContainers) {
+    throw invalid('The request body is not valid.', [{ path: '', message: 'must have fewer lists and objects' }])
+  }
   return parseJson(text)
+}
+
+const [quote, openList, backslash, openObject] = [0x22, 0x5b, 0x5c, 0x7b]
+
+function countContainers(text: string): number {
+  let containers = 0
+  let isInString = false
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === quote) isInString = !isInString
+    else if (code === backslash) at += 1
+    else if (!isInString && (code === openList || code === openObject)) containers += 1
+  }
+  return containers
 }

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
+import { parseBounded } from '../../src/github/routes.ts'
 import { SharedCache } from '../../src/history/read.ts'
-import { decodeInTurn, mebibyte, parseJson, smallBody } from '../../src/http/body.ts'
+import { decodeInTurn, mebibyte, smallBody } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
@@ -119,10 +120,12 @@ test('each large body is parsed in another turn of the event loop, a small one i
   expect(new Set(turns).size).toBe(4)
 })
 
-test('JSON of more than a million lists and objects is rejected: it would take gigabytes of memory', () => {
+test('a delivery of more than a million lists and objects is rejected: it would take gigabytes of memory', () => {
   const listsOf = (number: number) => `[${Array(number).fill('[]').join()}]`
-  expect(parseJson(listsOf(mebibyte - 1))).toHaveLength(mebibyte - 1)
+  expect(parseBounded(listsOf(mebibyte - 1))).toHaveLength(mebibyte - 1)
   for (const text of [listsOf(mebibyte), listsOf(mebibyte).replaceAll('[]', '{}')]) {
-    expect(() => parseJson(text)).toThrow('The request body is not valid.')
+    expect(() => parseBounded(text)).toThrow('The request body is not valid.')
   }
+  const message = `\\"${'[{'.repeat(mebibyte)}`
+  expect(parseBounded(JSON.stringify({ message }))).toEqual({ message })
 })
