@@ -198,8 +198,12 @@ test('what is quick shows no sign of waiting, and what is slow does', async () =
   expect(await page.getByText('Loading').count()).toBe(0)
 })
 
-test('a reader of another language sees numbers and times in the language of the page', async () => {
-  const { page } = await own.open('/settings/keys', { locale: 'de-DE' })
+test.each(['de-DE', 'en-US@posix'])('numbers and times are English for a reader of %p', async (language) => {
+  const { page } = await own.open('/settings/keys', {
+    locale: 'de-DE',
+    prepare: ({ page }) =>
+      page.addInitScript(`Object.defineProperty(navigator, 'languages', { value: ['${language}'] })`),
+  })
   await page.getByText(' of 1,000 this month').first().waitFor()
   expect(await page.locator('tbody time').first().textContent()).toMatch(/ago$|now$/)
 })

@@ -94,7 +94,7 @@ const hour = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit
 const day = new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short' })
 const month = new Intl.DateTimeFormat(locale, { month: 'short', year: 'numeric' })
 
-/** The words below the axis of time, in the reader's own. The step between them says how exact they must be. */
+/** The words below the axis of time. The step between them says how exact they must be. */
 const timesOf = (seconds: number[], step: number): string[] =>
   seconds.map((one) => {
     const time = new Date(one * 1_000)

@@ -1,7 +1,10 @@
 // Numbers and times in the zone of the reader, and in English like the words around them.
 
-/** The reader's own English, if any: beside "+1.5 points", a German 1.505 would be read as one and a half. */
-export const locale = navigator.languages.find((one) => /^en\b/i.test(one)) ?? 'en-GB'
+/**
+ * The reader's own English, if any: beside "+1.5 points", a German 1.505 would be read as one and a half. Some browsers
+ * have an "en-US@posix", which `Intl` rejects.
+ */
+export const locale = navigator.languages.find((one) => /^en(-[a-z\d]+)*$/i.test(one)) ?? 'en-GB'
 
 const whole = new Intl.NumberFormat(locale)
 const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 })
