@@ -119,7 +119,7 @@ class PromptFeedback extends HTMLElement {
       const signal = await signals.record(this.getAttribute('prompt') ?? '', value, options)
       this.#end(value, value, 'Thank you.', { signal })
     } catch (error) {
-      this.#comment.value ||= comment
+      if (this.#sent === value && !this.#pending) this.#comment.value = comment
       this.#end(value, undefined, 'Not sent. Please try again.', { error })
     }
   }

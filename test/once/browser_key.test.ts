@@ -114,6 +114,20 @@ test('a comment that could not be sent is kept, and goes with the next attempt',
   await eventually(recorded, [{ ...positive, metadata: { ...positive.metadata, comment: 'Friendlier' } }])
 })
 
+test('a comment that could not be sent does not go with another choice made meanwhile', async () => {
+  const page = await openPage('comment')
+  await page.context().setOffline(true)
+  const failed = page
+    .locator('prompt-feedback')
+    .evaluate((element) => new Promise((resolve) => element.addEventListener('feedback', resolve, { once: true })))
+  await up(page).click()
+  await page.getByLabel('Comment').fill('Friendlier')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await down(page).click()
+  await failed
+  expect(await page.getByLabel('Comment').inputValue()).toBe('')
+})
+
 test('a choice waits for its comment while its element is moved, and counts when it is removed', async () => {
   const page = await openPage('comment')
   await up(page).click()
