@@ -2,9 +2,9 @@
 
 /**
  * The reader's own English, if any: beside "+1.5 points", a German 1.505 would be read as one and a half. Some browsers
- * have an "en-US@posix", which `Intl` rejects.
+ * have an "en-US@posix", which `Intl` rejects. Outside of a browser, in tests, there are no languages.
  */
-export const locale = navigator.languages.find((one) => /^en(-[a-z\d]+)*$/i.test(one)) ?? 'en-GB'
+export const locale = navigator.languages?.find((one) => /^en(-[a-z\d]+)*$/i.test(one)) ?? 'en-GB'
 
 const whole = new Intl.NumberFormat(locale)
 const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 })
