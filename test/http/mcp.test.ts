@@ -8,6 +8,18 @@ const tenant = useNewTenant(service)
 
 const client = { name: 'test', version: '1' }
 
+const post = (message: object, key = tenant.key, headers = {}) =>
+  fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headers,
+    },
+    body: JSON.stringify(message),
+  })
+
 /** Sends a message as clients of the current version do, and returns the result. */
 async function ask(method: string, params: object = {}, key = tenant.key, headers = {}) {
   const meta = {
@@ -15,18 +27,11 @@ async function ask(method: string, params: object = {}, key = tenant.key, header
     'io.modelcontextprotocol/clientInfo': client,
     'io.modelcontextprotocol/clientCapabilities': {},
   }
-  const response = await fetch(`${service.url}/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${key}`,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': method,
-      ...('name' in params ? { 'mcp-name': String(params.name) } : {}),
-      ...headers,
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta } }),
+  const response = await post({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta } }, key, {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': method,
+    ...('name' in params ? { 'mcp-name': String(params.name) } : {}),
+    ...headers,
   })
   // biome-ignore lint/suspicious/noExplicitAny: a test looks at answers of every shape
   const body: any = await response.json()
@@ -65,15 +70,7 @@ test('carries out the calls of a batch one after the other', async () => {
   const signal = { name: 'record_signal', arguments: { prompt_id: tenant.prompt, value: 'positive' } }
   const calls = [signal, signal, { name: 'get_usage' }]
   const messages = calls.map((params, id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params }))
-  const response = await fetch(`${service.url}/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${tenant.key}`,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-    },
-    body: JSON.stringify(messages),
-  })
+  const response = await post(messages)
   const results = [...(await response.text()).matchAll(/^data: (.*)$/gm)].map(([, json]) => JSON.parse(json as string))
   expect(results.find(({ id }) => id === 2).result.structuredContent.data.used).toBe(2)
 })
@@ -182,15 +179,7 @@ test('pages of a history keep their place when they are cut', async () => {
 
 test('clients of earlier versions connect', async () => {
   const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: client }
-  const response = await fetch(`${service.url}/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${tenant.key}`,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
-  })
+  const response = await post({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
   expect(response.status).toBe(200)
   expect(await response.text()).toContain('"serverInfo":{"name":"prompt-signals"')
 })
