@@ -61,19 +61,42 @@ export function createClone(origin: string | null = 'https://github.com/acme/pro
   /** Runs git, and returns what it writes; it must succeed. */
   const git = (...args: string[]): string => runGit(folder, args)
   const head = () => git('rev-parse', 'HEAD')
+  const backTo = (branch: string) => git('switch', '--quiet', branch)
+  const branch = (name: string, from = 'HEAD') => git('switch', '--quiet', '--create', name, from)
+
+  /** Writes a file and stages it. */
+  function write(path: string, text = `${path} ${Math.random()}\n`): void {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+    git('add', '--', path)
+  }
+  /** Commits what is staged, an hour after the commit before, and returns the hash. */
+  function commit(message: string, more?: CommitOptions): string {
+    runGit(folder, ['commit', '--quiet', '--allow-empty', '--message', message], by(more))
+    return head()
+  }
+  /** Writes a file and commits it. */
+  function change(message: string, path = 'a.md', { text, ...more }: CommitOptions & { text?: string } = {}): string {
+    write(path, text)
+    return commit(message, more)
+  }
   return {
     folder,
     git,
-    /** Writes a file and stages it. */
-    write(path: string, text = `${path} ${Math.random()}\n`): void {
-      mkdirSync(dirname(join(folder, path)), { recursive: true })
-      writeFileSync(join(folder, path), text)
-      git('add', '--', path)
+    write,
+    commit,
+    change,
+    branch,
+    backTo,
+    /** A commit on a new branch; the clone is on main then. */
+    changeOn(name: string, ...given: Parameters<typeof change>): void {
+      branch(name)
+      change(...given)
+      backTo('main')
     },
-    /** Commits what is staged, an hour after the commit before, and returns the hash. */
-    commit(message: string, more?: CommitOptions): string {
-      runGit(folder, ['commit', '--quiet', '--allow-empty', '--message', message], by(more))
-      return head()
+    move(from: string, to: string, message: string): string {
+      git('mv', from, to)
+      return commit(message)
     },
     merge(branch: string, message: string, more?: CommitOptions): string {
       runGit(folder, ['merge', '--quiet', '--no-ff', '--message', message, branch], by(more))

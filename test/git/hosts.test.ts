@@ -35,8 +35,7 @@ test.each([
 ])('a sync of %s writes only to the prompts linked there', async (origin, expected) => {
   const { hook, counts } = await createPrompts()
   const clone = createClone(origin)
-  clone.write(path)
-  clone.commit('Begin')
+  clone.change('Begin', path)
   const { key } = await service.createKey(hook.tenant, ['history:write', 'history:read', 'prompts:read'])
   await syncClone(clone, service.url, key)
   expect(await counts()).toEqual(expected)

@@ -37,16 +37,12 @@ const mergedAs = (commit_sha: string, title = 'Greet warmly', time = mergedAt, u
 /** A clone with the prompt in it, and a branch that changes it in two commits. */
 function startClone(): { clone: Clone; first: string; second: string } {
   const clone = createClone('https://github.com/Acme/Prompts.git')
-  clone.write(paths.greeting)
-  clone.commit('Begin')
-  clone.git('switch', '--quiet', '--create', 'warmer')
-  clone.write(paths.greeting)
-  const first = clone.commit('Warmer')
-  clone.write(paths.greeting)
-  const second = clone.commit('Warmer still')
-  clone.git('switch', '--quiet', 'main')
-  clone.write('README.md')
-  clone.commit('Say more')
+  clone.change('Begin', paths.greeting)
+  clone.branch('warmer')
+  const first = clone.change('Warmer', paths.greeting)
+  const second = clone.change('Warmer still', paths.greeting)
+  clone.backTo('main')
+  clone.change('Say more', 'README.md')
   return { clone, first, second }
 }
 
@@ -89,8 +85,7 @@ function squash(title = 'Warmer (#7)'): Story {
 function rebase(): Story {
   const { clone, second } = startClone()
   const rebased = ['Warmer', 'Warmer still'].map((message) => {
-    clone.write(paths.greeting)
-    return clone.commit(message, github)
+    return clone.change(message, paths.greeting, github)
   }) as [string, string]
   const deliveries = [pushOf(...rebased.map((id) => ({ id }))), mergeOf(rebased[1], second)]
   return { clone, deliveries, expected: [mergedAs(rebased[1])] }
@@ -100,8 +95,7 @@ function rebase(): Story {
 function direct(): Story {
   const { clone } = startClone()
   clone.write('.mailmap', 'Grace <grace@example.com> <old@example.com>\n')
-  clone.write(paths.greeting)
-  const id = clone.commit('Change', { author: 'G <old@example.com>' })
+  const id = clone.change('Change', paths.greeting, { author: 'G <old@example.com>' })
   const author = { name: 'G', email: 'old@example.com', username: 'g' }
   const user = { name: 'Grace', email: 'grace@example.com' }
   return {
@@ -124,8 +118,7 @@ function resolvedMerge(): Story {
   const { clone, first, second } = startClone()
   const message = "Merge branch 'warmer'"
   clone.git('merge', '--quiet', '--no-ff', '--no-commit', 'warmer')
-  clone.write(paths.greeting)
-  const merge = clone.commit(message)
+  const merge = clone.change(message, paths.greeting)
   const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message })]
   // The merge has the time of git, because only git knows its change.
   const ofMerge = deployed(merge, message, '2026-01-01T14:00:00Z')
@@ -149,8 +142,7 @@ function deployedMerge(): Story {
 function rollback(): Story {
   const { clone } = startClone()
   const [first, second] = ['One', 'Two'].map((message) => {
-    clone.write(paths.greeting)
-    return clone.commit(message)
+    return clone.change(message, paths.greeting)
   }) as [string, string]
   const calls = [deployCall(first.slice(0, 12).toUpperCase()), deployCall(first, 'release')]
   const live = [first, second, first].map((commit) => deployed(commit, ''))

@@ -31,14 +31,12 @@ async function createLinked(repository: string) {
 /** A change on main, and one that is merged into it from a branch. */
 function commitAndMerge(clone: Clone, message: string, afterEach: (branch: string) => void = () => {}) {
   clone.write('a.md')
-  clone.write('prompts/b.md')
-  const first = clone.commit('Begin')
+  const first = clone.change('Begin', 'prompts/b.md')
   afterEach('main')
-  clone.git('switch', '--quiet', '--create', 'topic')
-  clone.write('a.md')
-  clone.commit('On topic')
+  clone.branch('topic')
+  clone.change('On topic', 'a.md')
   afterEach('topic')
-  clone.git('switch', '--quiet', 'main')
+  clone.backTo('main')
   const merge = clone.merge('topic', message)
   afterEach('main')
   return { first, merge }
@@ -83,8 +81,7 @@ async function gitlabScript(): Promise<string> {
   const source = createClone(null)
   source.write('deploy/get-binary.sh', await Bun.file('deploy/get-binary.sh').text())
   const build = `mkdir dist && ln -s ${resolve('dist/prompt-signals')} dist`
-  source.write('package.json', JSON.stringify({ scripts: { build } }))
-  source.commit('Begin')
+  source.change('Begin', 'package.json', { text: JSON.stringify({ scripts: { build } }) })
   const { script, resource_group } = (await yamlOf('CI_COMMIT_BRANCH')).prompts
   expect(resource_group).toBe('prompts')
   const variables = `export PROMPT_SIGNALS_SOURCE=file://${source.folder} CI_PROJECT_DIR="$PWD"`

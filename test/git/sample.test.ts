@@ -181,12 +181,10 @@ test('entries that a force push made unreachable are reported, on the database a
 test('a clone that is behind gives the old name of a renamed file no second prompt', async () => {
   const org = await createOrganisation()
   const renamed = createClone()
-  renamed.write('prompts/old.md')
-  const before = renamed.commit('Begin')
+  const before = renamed.change('Begin', 'prompts/old.md')
   const sync = () => operator.json('sync', renamed.folder, '--org', org, ...create)
   await sync()
-  renamed.git('mv', 'prompts/old.md', 'prompts/new.md')
-  const after = renamed.commit('Rename')
+  const after = renamed.move('prompts/old.md', 'prompts/new.md', 'Rename')
   await sync()
   renamed.git('reset', '--quiet', '--hard', before)
   const path = 'prompts/old.md'
@@ -194,8 +192,7 @@ test('a clone that is behind gives the old name of a renamed file no second prom
   expect(await sync()).toContainEqual({ change: 'skipped', prompt: null, path, problem })
   expect(Object.keys(await readHistories(org))).toEqual(['prompts/new.md'])
   renamed.git('reset', '--quiet', '--hard', after)
-  renamed.write(path)
-  renamed.commit('Another one')
+  renamed.change('Another one', path)
   expect(await sync()).toContainEqual({ change: 'created', prompt: expect.any(String), path, name: 'old' })
 })
 
@@ -215,8 +212,7 @@ test('a map takes the place of a symbolic link, whole and for anyone to read', a
 
 test('a merge of more commits than one call takes is one entry, and is reported and counted as one', async () => {
   const large = createClone()
-  large.write('prompts/a.md')
-  large.commit('Begin')
+  large.change('Begin', 'prompts/a.md')
   const commits = Array.from({ length: 1_100 }, (_, n) => {
     const by = `committer Ada <ada@example.com> ${Date.UTC(2026, 0, 1, 10) / 1_000 + n} +0000`
     const from = n === 0 ? 'from refs/heads/main^0\n' : ''

@@ -10,7 +10,7 @@ import { nextTurn } from '../../src/lib/turns.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createHook, type Entry, paths } from '../github/hook.ts'
-import { merged, push } from '../github/payloads.ts'
+import { type CommitGiven, merged, push } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
 import { rejectionOf } from '../program.ts'
 import { entry, type Tenant } from '../service.ts'
@@ -58,29 +58,21 @@ const countTexts = async ({ org }: Tenant) => {
 test('a sync stores the text after each change, under every name of the file, and once', async () => {
   const { tenant, prompts } = await createHook(service)
   const clone = createClone()
-  clone.write('old.md', 'one\n')
-  clone.commit('Begin')
-  clone.git('mv', 'old.md', 'moved.md')
-  clone.commit('Move')
-  clone.git('switch', '--quiet', '--create', 'topic')
-  clone.write('moved.md', 'two\n')
-  clone.commit('Half')
-  clone.write('moved.md', '\ufefftwo é 👋\r\nthree')
-  clone.commit('All')
-  clone.git('switch', '--quiet', 'main')
-  clone.write('README.md')
-  clone.commit('Say more')
+  clone.change('Begin', 'old.md', { text: 'one\n' })
+  clone.move('old.md', 'moved.md', 'Move')
+  clone.branch('topic')
+  clone.change('Half', 'moved.md', { text: 'two\n' })
+  clone.change('All', 'moved.md', { text: '\ufefftwo é 👋\r\nthree' })
+  clone.backTo('main')
+  clone.change('Say more', 'README.md')
   clone.merge('topic', 'Merge pull request #7 from acme/topic')
   clone.git('mv', 'moved.md', greeting.split('/')[1] as string)
   clone.git('rm', '--quiet', '--cached', greeting.split('/')[1] as string)
-  clone.write(greeting, '\ufefftwo é 👋\r\nthree')
-  clone.commit('Move again')
-  clone.write(greeting, '')
-  clone.commit('Empty it')
+  clone.change('Move again', greeting, { text: '\ufefftwo é 👋\r\nthree' })
+  clone.change('Empty it', greeting, { text: '' })
   clone.git('rm', '--quiet', greeting)
   clone.commit('Remove it')
-  clone.write(greeting, 'one\n')
-  clone.commit('Back')
+  clone.change('Back', greeting, { text: 'one\n' })
   expect(await rejectionOf(sync(clone, tenant))).toContain('orgs update ORG --store-text on')
   await storeText(tenant)
   const first = await sync(clone, tenant)
@@ -92,26 +84,31 @@ test('a sync stores the text after each change, under every name of the file, an
   expect(again.result).toMatchObject({ texts: 0, known: 7 })
 })
 
+/** A tenant that stores texts, and a clone of the repository that its prompts are linked to. */
+async function createStoring() {
+  const { tenant, prompts, send } = await createHook(service)
+  await storeText(tenant)
+  /** Delivers commits as those that a pull request was rebased to. */
+  const deliver = async (commits: CommitGiven[]) => {
+    const after = commits.at(-1)?.id as string
+    await send('push', push({ after, commits }))
+    await send('pull_request', merged({ mergeSha: after, commits: commits.length }))
+  }
+  return { tenant, prompts, clone: createClone(), deliver }
+}
+
 test.each([true, false])(
   'a rebased pull request has the text of its last change (webhook first: %p)',
   async (isFirst) => {
-    const { tenant, prompts, send } = await createHook(service, 'Acme/Prompts')
-    await storeText(tenant)
-    const clone = createClone('https://github.com/Acme/Prompts.git')
-    clone.write(greeting, 'one')
-    clone.commit('Begin')
-    const commits = [greeting, greeting, 'README.md'].map((path, index) => {
-      clone.write(path, `text ${index}`)
-      return { id: clone.commit(`Change ${index}`), modified: [path] }
-    })
-    const after = commits[2]?.id as string
-    const deliver = async () => {
-      await send('push', push({ after, commits }))
-      await send('pull_request', merged({ mergeSha: after, commits: 3 }))
-    }
-    if (isFirst) await deliver()
+    const { tenant, prompts, clone, deliver } = await createStoring()
+    clone.change('Begin', greeting, { text: 'one' })
+    const commits = [greeting, greeting, 'README.md'].map((path, index) => ({
+      id: clone.change(`Change ${index}`, path, { text: `text ${index}` }),
+      modified: [path],
+    }))
+    if (isFirst) await deliver(commits)
     await sync(clone, tenant)
-    if (!isFirst) await deliver()
+    if (!isFirst) await deliver(commits)
     expect(await textsOf(prompts.greeting, tenant)).toEqual(['one', 'text 1'])
     expect((await sync(clone, tenant)).result.texts).toBe(0)
     expect(await textsOf(prompts.greeting, tenant)).toEqual(['one', 'text 1'])
@@ -119,42 +116,28 @@ test.each([true, false])(
 )
 
 test('a rebased pull request that removes the file after a change has no text', async () => {
-  const { tenant, prompts, send } = await createHook(service, 'Acme/Prompts')
-  await storeText(tenant)
-  const clone = createClone('https://github.com/Acme/Prompts.git')
-  clone.write(greeting, 'one')
-  clone.commit('Begin')
-  clone.write(greeting, 'two')
-  const changed = clone.commit('Change')
+  const { tenant, prompts, clone, deliver } = await createStoring()
+  clone.change('Begin', greeting, { text: 'one' })
+  const changed = clone.change('Change', greeting, { text: 'two' })
   clone.git('rm', '--quiet', greeting)
-  const after = clone.commit('Remove')
-  const commits = [
+  const removed = clone.commit('Remove')
+  await deliver([
     { id: changed, modified: [greeting] },
-    { id: after, removed: [greeting] },
-  ]
-  await send('push', push({ after, commits }))
-  await send('pull_request', merged({ mergeSha: after, commits: 2 }))
+    { id: removed, removed: [greeting] },
+  ])
   await sync(clone, tenant)
   expect(await textsOf(prompts.greeting, tenant)).toEqual(['one', null])
 })
 
 // The embedded engine records a batch in steps of 50 entries.
 test('a rebased pull request keeps the text of its last change across the steps of a batch', async () => {
-  const { tenant, prompts, send } = await createHook(service, 'Acme/Prompts')
-  await storeText(tenant)
-  const clone = createClone('https://github.com/Acme/Prompts.git')
-  for (let index = 0; index < 49; index += 1) {
-    clone.write(other, `text ${index}`)
-    clone.commit('Begin')
-  }
+  const { tenant, prompts, clone, deliver } = await createStoring()
+  for (let index = 0; index < 49; index += 1) clone.change('Begin', other, { text: `text ${index}` })
   const commits = ['two', 'three', 'four'].map((text, index) => {
     const path = index === 2 ? 'README.md' : greeting
-    clone.write(path, text)
-    return { id: clone.commit(text), modified: [path] }
+    return { id: clone.change(text, path, { text }), modified: [path] }
   })
-  const after = commits[2]?.id as string
-  await send('push', push({ after, commits }))
-  await send('pull_request', merged({ mergeSha: after, commits: 3 }))
+  await deliver(commits)
   for (const _ of [1, 2]) {
     await sync(clone, tenant)
     expect(await textsOf(prompts.greeting, tenant)).toEqual(['three'])
@@ -163,9 +146,7 @@ test('a rebased pull request keeps the text of its last change across the steps 
 })
 
 test('what is not UTF-8, too large or binary is left out, and said once for each prompt', async () => {
-  const { tenant, prompts } = await createHook(service)
-  await storeText(tenant)
-  const clone = createClone()
+  const { tenant, prompts, clone } = await createStoring()
   for (const round of ['1', '2']) {
     clone.write(greeting, `a\0${round}`)
     clone.write(farewell, 'x'.repeat(64 * 1024) + round)
@@ -173,8 +154,7 @@ test('what is not UTF-8, too large or binary is left out, and said once for each
     clone.git('add', other)
     clone.commit(`Round ${round}`)
   }
-  clone.write(farewell, 'x'.repeat(64 * 1024))
-  clone.commit('Smaller')
+  clone.change('Smaller', farewell, { text: 'x'.repeat(64 * 1024) })
   const { notices } = await sync(clone, tenant)
   const problems = new Map(
     notices.map((notice) => [notice.path, 'problem' in notice && notice.problem?.split(' at ')[0]]),

@@ -41,23 +41,10 @@ const subjectOf = ({ git }: Clone, sha: string) => git('log', '--max-count=1', '
 
 function begin(origin?: string): Clone {
   const clone = createClone(origin)
-  clone.write('a.md', 'one\ntwo\nthree\nfour\nfive\n')
-  clone.commit('Begin')
+  clone.change('Begin', 'a.md', { text: 'one\ntwo\nthree\nfour\nfive\n' })
   return clone
 }
 
-const change = (clone: Clone, message: string, path = 'a.md', more = {}) => {
-  clone.write(path)
-  return clone.commit(message, more)
-}
-const branch = ({ git }: Clone, name: string, from = 'HEAD') => git('switch', '--quiet', '--create', name, from)
-const backTo = ({ git }: Clone, name: string) => git('switch', '--quiet', name)
-/** A commit on a new branch; the clone is on main then. */
-const changeOn = (clone: Clone, name: string, message: string, path = 'a.md', more = {}) => {
-  branch(clone, name)
-  change(clone, message, path, more)
-  backTo(clone, 'main')
-}
 const bob = { author: 'Bob <bob@example.com>' }
 const topicMerge = 'Merge pull request #3 from acme/topic'
 const begun = 'deployed "Begin" Ada 01-01T10'
@@ -65,26 +52,26 @@ const begun = 'deployed "Begin" Ada 01-01T10'
 describe('merges', () => {
   test('commits that a pull brings keep their authors', async () => {
     const clone = begin()
-    changeOn(clone, 'clone-of-bob', 'Mine', 'b.md', bob)
-    change(clone, 'Theirs')
-    backTo(clone, 'clone-of-bob')
+    clone.changeOn('clone-of-bob', 'Mine', 'b.md', bob)
+    clone.change('Theirs')
+    clone.backTo('clone-of-bob')
     clone.merge('main', "Merge branch 'main' of https://github.com/acme/prompts", bob)
     clone.git('branch', '--force', 'main')
-    backTo(clone, 'main')
+    clone.backTo('main')
     expect(await story(clone)).toEqual([begun, 'deployed "Theirs" Ada 01-01T12'])
     expect(await story(clone, { paths: ['b.md'] })).toEqual(['deployed "Mine" Bob 01-01T13'])
   })
 
   test('a merge of two branches brings what they share before what is only on one', async () => {
     const clone = begin()
-    branch(clone, 'shared')
-    change(clone, 'On both')
-    branch(clone, 'one')
-    change(clone, 'On one')
-    branch(clone, 'two', 'shared')
-    change(clone, 'On two', 'b.md')
-    backTo(clone, 'main')
-    change(clone, 'On main', 'c.md')
+    clone.branch('shared')
+    clone.change('On both')
+    clone.branch('one')
+    clone.change('On one')
+    clone.branch('two', 'shared')
+    clone.change('On two', 'b.md')
+    clone.backTo('main')
+    clone.change('On main', 'c.md')
     clone.git('merge', '--quiet', '--no-ff', '--message', "Merge branches 'one' and 'two'", 'one', 'two')
     const { entries } = await plan(clone)
     expect(entries.map(({ entry }) => entry.title)).toEqual(['Begin', 'On both', 'On one'])
@@ -92,11 +79,11 @@ describe('merges', () => {
 
   test('a pull request does not own commits that were merged into its branch', async () => {
     const clone = begin()
-    changeOn(clone, 'topic', 'Other file', 'b.md')
-    change(clone, 'On main')
-    backTo(clone, 'topic')
+    clone.changeOn('topic', 'Other file', 'b.md')
+    clone.change('On main')
+    clone.backTo('topic')
     clone.merge('main', "Merge branch 'main' into topic")
-    backTo(clone, 'main')
+    clone.backTo('main')
     clone.merge('topic', topicMerge, bob)
     expect(await story(clone)).toEqual([begun, 'deployed "On main" Ada 01-01T12'])
     expect(await story(clone, { paths: ['b.md'] })).toEqual([`pr_merged #3 "${topicMerge}" Bob 01-01T14 of Other file`])
@@ -104,26 +91,26 @@ describe('merges', () => {
 
   test('a change that a pull request reverts before its merge does not count', async () => {
     const clone = begin()
-    branch(clone, 'topic')
-    change(clone, 'There')
+    clone.branch('topic')
+    clone.change('There')
     clone.git('checkout', '--quiet', 'main', '--', 'a.md')
     clone.commit('And back')
-    change(clone, 'Something else', 'b.md')
-    backTo(clone, 'main')
+    clone.change('Something else', 'b.md')
+    clone.backTo('main')
     clone.merge('topic', topicMerge)
     expect(await story(clone)).toEqual([begun])
   })
 
   test('a branch of pull requests that is merged locally brings them at the time of that merge', async () => {
     const clone = begin()
-    branch(clone, 'develop')
-    branch(clone, 'topic')
-    change(clone, 'On topic')
-    backTo(clone, 'develop')
+    clone.branch('develop')
+    clone.branch('topic')
+    clone.change('On topic')
+    clone.backTo('develop')
     clone.merge('topic', topicMerge, bob)
-    change(clone, 'On develop')
-    backTo(clone, 'main')
-    change(clone, 'Elsewhere', 'b.md')
+    clone.change('On develop')
+    clone.backTo('main')
+    clone.change('Elsewhere', 'b.md')
     clone.merge('develop', "Merge branch 'develop'")
     expect(await story(clone)).toEqual([
       begun,
@@ -137,14 +124,9 @@ describe('changes made in a merge commit', () => {
   /** Two sides that have changed the same file, and a merge of them that is not committed yet. */
   function beginMerge(path = 'a.md'): Clone {
     const clone = createClone()
-    clone.write(path, 'one\ntwo\nthree\nfour\nfive\n')
-    clone.commit('Begin')
-    branch(clone, 'topic')
-    clone.write(path, 'one\ntwo\nthree\nfour\nfive on topic\n')
-    clone.commit('On topic')
-    backTo(clone, 'main')
-    clone.write(path, 'one on main\ntwo\nthree\nfour\nfive\n')
-    clone.commit('On main')
+    clone.change('Begin', path, { text: 'one\ntwo\nthree\nfour\nfive\n' })
+    clone.changeOn('topic', 'On topic', path, { text: 'one\ntwo\nthree\nfour\nfive on topic\n' })
+    clone.change('On main', path, { text: 'one on main\ntwo\nthree\nfour\nfive\n' })
     clone.git('merge', '--quiet', '--no-commit', 'topic')
     return clone
   }
@@ -155,16 +137,17 @@ describe('changes made in a merge commit', () => {
     'a change in %s that comes from neither side is an entry',
     async (path) => {
       const clone = beginMerge(path)
-      clone.write(path, 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n')
-      clone.commit("Merge branch 'topic'", bob)
+      clone.change("Merge branch 'topic'", path, {
+        ...bob,
+        text: 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n',
+      })
       expect(await story(clone, { paths: [path] })).toEqual([...both, byMerge])
     },
   )
 
   test('a clean merge of two sides is no entry, nor is a change to another file', async () => {
     const clone = beginMerge()
-    clone.write('b.md')
-    clone.commit("Merge branch 'topic'", bob)
+    clone.change("Merge branch 'topic'", 'b.md', bob)
     expect(await story(clone)).toEqual(both)
     expect(await story(clone, { paths: ['b.md'] })).toEqual([byMerge])
   })
@@ -179,8 +162,7 @@ describe('changes made in a merge commit', () => {
 
   test('in the merge of a pull request it belongs to the pull request', async () => {
     const clone = beginMerge()
-    clone.write('a.md', 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n')
-    clone.commit(topicMerge, bob)
+    clone.change(topicMerge, 'a.md', { ...bob, text: 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n' })
     expect(await story(clone)).toEqual([...both.slice(0, 2), `pr_merged #3 "${topicMerge}" Bob 01-01T13 of On topic`])
   })
 })
@@ -188,11 +170,9 @@ describe('changes made in a merge commit', () => {
 describe('names', () => {
   test('a file is followed through all its names, and the link with it', async () => {
     const clone = begin()
-    clone.git('mv', 'a.md', 'b.md')
-    clone.commit('To b')
-    clone.git('mv', 'b.md', 'c.md')
-    clone.commit('To c')
-    change(clone, 'Change c', 'c.md')
+    clone.move('a.md', 'b.md', 'To b')
+    clone.move('b.md', 'c.md', 'To c')
+    clone.change('Change c', 'c.md')
     const { prompts } = await plan(clone)
     expect(prompts).toEqual([{ id: 'pmt_0', name: '', path: 'c.md', movedFrom: 'a.md', missing: null }])
     const expected = ['Begin', 'To b', 'To c', 'Change c'].map(
@@ -204,12 +184,8 @@ describe('names', () => {
 
   test('a change under the old name counts when the rename was made on the other side of a merge', async () => {
     const clone = begin()
-    branch(clone, 'topic')
-    clone.write('a.md', 'one\ntwo\nthree\nfour\nfive, changed\n')
-    clone.commit('Under the old name')
-    backTo(clone, 'main')
-    clone.git('mv', 'a.md', 'b.md')
-    clone.commit('Rename')
+    clone.changeOn('topic', 'Under the old name', 'a.md', { text: 'one\ntwo\nthree\nfour\nfive, changed\n' })
+    clone.move('a.md', 'b.md', 'Rename')
     clone.merge('topic', "Merge branch 'topic'")
     expect(await story(clone)).toEqual([
       begun,
@@ -220,10 +196,9 @@ describe('names', () => {
 
   test('a name that a later file takes is that of the later file, and of the earlier one before', async () => {
     const clone = begin()
-    clone.git('mv', 'a.md', 'b.md')
-    clone.commit('Rename')
-    change(clone, 'A new a', 'a.md')
-    change(clone, 'Change b', 'b.md')
+    clone.move('a.md', 'b.md', 'Rename')
+    clone.change('A new a', 'a.md')
+    clone.change('Change b', 'b.md')
     expect(await story(clone, { paths: ['a.md', 'b.md'] })).toEqual([
       'b.md deployed "Begin" Ada 01-01T10',
       'b.md deployed "Rename" Ada 01-01T11',
@@ -240,18 +215,12 @@ describe('names', () => {
     ['c.md', 'b.md'],
   ])('a path that two files had gives each its own commits: first to %s, then to %s', async (first, second) => {
     const clone = createClone()
-    clone.write('y.md', 'The first file.\n')
-    clone.commit('First at y')
-    clone.git('mv', 'y.md', 'a.md')
-    clone.commit('First to a')
-    clone.git('mv', 'a.md', first)
-    clone.commit('First away')
-    clone.write('a.md', 'Another file.\n')
-    clone.commit('Second at a')
-    clone.git('mv', 'a.md', second)
-    clone.commit('Second away')
-    clone.write('a.md', 'And a third.\n')
-    clone.commit('Third at a')
+    clone.change('First at y', 'y.md', { text: 'The first file.\n' })
+    clone.move('y.md', 'a.md', 'First to a')
+    clone.move('a.md', first, 'First away')
+    clone.change('Second at a', 'a.md', { text: 'Another file.\n' })
+    clone.move('a.md', second, 'Second away')
+    clone.change('Third at a', 'a.md', { text: 'And a third.\n' })
     expect(await story(clone, { paths: [], createGlob: '*.md' })).toEqual([
       `${first} deployed "First at y" Ada 01-01T10`,
       `${first} deployed "First to a" Ada 01-01T11`,
@@ -266,14 +235,12 @@ describe('names', () => {
     const clone = createClone()
     for (const path of ['a.md', 'b.md']) clone.write(path)
     clone.commit('Begin')
-    branch(clone, 'topic')
-    clone.git('mv', 'a.md', 'c.md')
-    clone.commit('To c')
-    clone.git('mv', 'b.md', 'a.md')
-    clone.commit('To a')
-    backTo(clone, 'main')
+    clone.branch('topic')
+    clone.move('a.md', 'c.md', 'To c')
+    clone.move('b.md', 'a.md', 'To a')
+    clone.backTo('main')
     clone.merge('topic', topicMerge)
-    change(clone, 'A new b', 'b.md')
+    clone.change('A new b', 'b.md')
     expect(await story(clone, { paths: ['a.md', 'b.md', 'c.md'] })).toEqual([
       'c.md deployed "Begin" Ada 01-01T10',
       'a.md deployed "Begin" Ada 01-01T10',
@@ -285,15 +252,14 @@ describe('names', () => {
 
   test('a file that was renamed and removed keeps its history, and its link follows once it is there again', async () => {
     const clone = begin()
-    clone.git('mv', 'a.md', 'b.md')
-    clone.commit('Rename')
+    clone.move('a.md', 'b.md', 'Rename')
     clone.git('rm', '--quiet', 'b.md')
     clone.commit('Remove')
     const expected = ['Begin', 'Rename', 'Remove'].map((message, hour) => `deployed "${message}" Ada 01-01T1${hour}`)
     const found = { id: 'pmt_0', name: '', path: 'b.md', movedFrom: null, missing: 'was removed' }
     expect((await plan(clone)).prompts).toEqual([found])
     expect(await story(clone)).toEqual(expected)
-    change(clone, 'Add again', 'b.md')
+    clone.change('Add again', 'b.md')
     expect((await plan(clone)).prompts).toEqual([{ ...found, movedFrom: 'a.md', missing: null }])
     expect(await story(clone)).toEqual([...expected, 'deployed "Add again" Ada 01-01T13'])
   })
@@ -301,22 +267,19 @@ describe('names', () => {
   test('the link of a file that passed through a path follows that file, not a later one of the path', async () => {
     const clone = begin()
     for (const to of ['b.md', 'c.md']) {
-      clone.git('mv', to === 'b.md' ? 'a.md' : 'b.md', to)
-      clone.commit(`To ${to}`)
+      clone.move(to === 'b.md' ? 'a.md' : 'b.md', to, `To ${to}`)
     }
-    change(clone, 'A new b', 'b.md')
-    clone.git('mv', 'b.md', 'd.md')
-    clone.commit('To d')
+    clone.change('A new b', 'b.md')
+    clone.move('b.md', 'd.md', 'To d')
     expect((await plan(clone)).prompts).toMatchObject([{ path: 'c.md', movedFrom: 'a.md' }])
   })
 
   test('a link follows a file that one commit of a pull request moves, and another one rewrites', async () => {
     const clone = begin()
-    branch(clone, 'topic')
-    clone.git('mv', 'a.md', 'b.md')
-    clone.commit('To b')
-    change(clone, 'Rewrite', 'b.md')
-    backTo(clone, 'main')
+    clone.branch('topic')
+    clone.move('a.md', 'b.md', 'To b')
+    clone.change('Rewrite', 'b.md')
+    clone.backTo('main')
     clone.merge('topic', topicMerge)
     expect((await plan(clone, { createGlob: '*.md' })).prompts).toMatchObject([{ path: 'b.md', movedFrom: 'a.md' }])
     expect(await story(clone)).toEqual([begun, `pr_merged #3 "${topicMerge}" Ada 01-01T13 of To b, Rewrite`])
@@ -379,11 +342,11 @@ describe('names', () => {
 describe('people and times', () => {
   test('a clock that is ahead or behind does not change the order, and nothing is later than now', async () => {
     const clone = begin()
-    change(clone, 'Ten years ahead', 'a.md', { at: '2036-01-01T00:00:00Z' })
-    change(clone, 'Right')
-    change(clone, 'In 1970', 'a.md', { at: '1970-01-02T00:00:00Z' })
-    change(clone, 'Right again')
-    change(clone, 'Ahead at the end', 'a.md', { at: '2036-01-01T00:00:00Z' })
+    clone.change('Ten years ahead', 'a.md', { at: '2036-01-01T00:00:00Z' })
+    clone.change('Right')
+    clone.change('In 1970', 'a.md', { at: '1970-01-02T00:00:00Z' })
+    clone.change('Right again')
+    clone.change('Ahead at the end', 'a.md', { at: '2036-01-01T00:00:00Z' })
     expect(await story(clone)).toEqual([
       begun,
       'deployed "Ten years ahead" Ada 01-01T10',
@@ -396,7 +359,7 @@ describe('people and times', () => {
 
   test('a commit from a clock that is a little ahead landed now, not with the commit before', async () => {
     const clone = begin()
-    change(clone, 'Pushed within a second', 'a.md', { at: '2026-06-01T00:00:02Z' })
+    clone.change('Pushed within a second', 'a.md', { at: '2026-06-01T00:00:02Z' })
     expect((await plan(clone)).entries.map(({ entry }) => entry.created_at)).toEqual([
       '2026-01-01T10:00:00.000Z',
       now.toISOString(),
@@ -405,8 +368,8 @@ describe('people and times', () => {
 
   test('a commit from a clock that is behind leaves the times of the commits before it', async () => {
     const clone = begin()
-    change(clone, 'Landed and synced', 'a.md', { at: '2026-03-01T12:00:00Z' })
-    change(clone, 'A minute behind', 'a.md', { at: '2026-03-01T11:59:00Z' })
+    clone.change('Landed and synced', 'a.md', { at: '2026-03-01T12:00:00Z' })
+    clone.change('A minute behind', 'a.md', { at: '2026-03-01T11:59:00Z' })
     expect(await story(clone)).toEqual([
       begun,
       'deployed "Landed and synced" Ada 03-01T12',
@@ -430,8 +393,8 @@ describe('people and times', () => {
 
 test('a title is the first line of a message, cut to 200 characters and never within one', async () => {
   const clone = begin()
-  change(clone, 'Warmer\tgreeting\n\nBecause.')
-  change(clone, `${'x'.repeat(199)}👋`)
+  clone.change('Warmer\tgreeting\n\nBecause.')
+  clone.change(`${'x'.repeat(199)}👋`)
   clone.git('commit', '--quiet', '--amend', '--cleanup=verbatim', '--message', `\n\n${'x'.repeat(199)}👋`)
   clone.write('a.md')
   clone.git('commit', '--quiet', '--allow-empty-message', '--message', '')
@@ -442,7 +405,7 @@ test('a title is the first line of a message, cut to 200 characters and never wi
 test('a broken author is recorded as unknown', async () => {
   const clone = begin()
   const { git, folder } = clone
-  change(clone, 'Broken')
+  clone.change('Broken')
   const stdin = Buffer.from(git('cat-file', 'commit', 'HEAD').replace(/^(author|committer) .*$/gm, '$1 broken'))
   const args = ['hash-object', '-t', 'commit', '-w', '--stdin', '--literally']
   const { stdout } = Bun.spawnSync(['git', '-C', folder, ...args], { env: gitEnvironment, stdin })
@@ -456,7 +419,7 @@ test('a broken author is recorded as unknown', async () => {
 
 test('grafts do not cut the history', async () => {
   const clone = begin()
-  change(clone, 'Change')
+  clone.change('Change')
   await Bun.write(`${clone.folder}/.git/info/grafts`, `${clone.git('rev-parse', 'HEAD')}\n`)
   expect((await plan(clone)).commits.size).toBe(2)
 })
@@ -515,9 +478,9 @@ test.each<[string, string, string | null, string?]>([
   async (origin, message, expected, ...[committer]) => {
     const clone = begin(origin)
     if (/^Merged? (?!.*\(!)|\nMerge in /.test(message)) {
-      changeOn(clone, 'topic', 'On topic')
+      clone.changeOn('topic', 'On topic')
       clone.merge('topic', message)
-    } else change(clone, message, 'a.md', committer ? { author: 'Ada <ada@example.com>', committer } : {})
+    } else clone.change(message, 'a.md', committer ? { author: 'Ada <ada@example.com>', committer } : {})
     const { entries } = await plan(clone)
     const title = expected === null ? message : /tidy up|merge tidied files/i.exec(message)?.[0]
     expect(entries.slice(1).map(({ entry }) => [entry.action, entry.pr_url ?? null, entry.title])).toEqual([

@@ -30,10 +30,8 @@ beforeAll(async () => {
   const file = ['--repository', 'acme/prompts', '--path', 'a.md']
   prompt = (await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)).id
   clone = createClone()
-  clone.write('a.md')
-  clone.commit('Begin')
-  clone.write('a.md')
-  clone.commit('Change (#2)')
+  clone.change('Begin', 'a.md')
+  clone.change('Change (#2)', 'a.md')
 })
 
 const sync = (args: string[], settings: Settings = {}) =>
@@ -165,16 +163,11 @@ test('a clone is read where git looks for no bare repositories', async () => {
 
 test('nothing that the configuration of a repository names is run', async () => {
   const hostile = createOther()
-  hostile.write('.gitattributes', '*.md diff=x filter=x\n')
-  hostile.commit('Attributes')
+  hostile.change('Attributes', '.gitattributes', { text: '*.md diff=x filter=x\n' })
   // A merge that changes the file itself is read as a patch.
-  hostile.git('switch', '--quiet', '--create', 'topic')
-  hostile.write('a.md')
-  hostile.commit('On topic')
-  hostile.git('switch', '--quiet', 'main')
+  hostile.changeOn('topic', 'On topic')
   hostile.git('merge', '--quiet', '--no-ff', '--no-commit', 'topic')
-  hostile.write('a.md')
-  hostile.commit("Merge branch 'topic'")
+  hostile.change("Merge branch 'topic'", 'a.md')
   const trap = join(createFolder(), 'trap')
   const proof = `${trap}.sprung`
   await writeFile(trap, `#!/bin/sh\ntouch ${proof}\n`)

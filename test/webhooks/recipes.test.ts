@@ -71,8 +71,7 @@ beforeAll(async () => {
     clone.write(file, await Bun.file(file).text())
   }
   const build = `mkdir dist && ln -s ${resolve('dist/prompt-signals')} dist`
-  clone.write('package.json', JSON.stringify({ scripts: { build } }))
-  clone.commit('Begin')
+  clone.change('Begin', 'package.json', { text: JSON.stringify({ scripts: { build } }) })
   source = `file://${clone.folder}`
 })
 afterAll(() => host.stop(true))
