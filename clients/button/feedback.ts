@@ -49,7 +49,11 @@ const vote = (value: Value, part: string, label: string) =>
     thumb(),
   )
 
+/** A click, and the answer that it was about. */
+type Choice = Record<'prompt' | 'key' | 'metadata', string> & { value: Value; commit: string | null }
+
 class PromptFeedback extends HTMLElement {
+  static readonly observedAttributes = ['prompt', 'commit', 'metadata']
   readonly #votes = [vote('positive', 'up', 'Good answer'), vote('negative', 'down', 'Bad answer')]
   readonly #status = create('span', { role: 'status', part: 'status' })
   readonly #comment = create('textarea', { rows: '2', maxlength: '2000', part: 'comment', 'aria-label': 'Comment' })
@@ -59,9 +63,9 @@ class PromptFeedback extends HTMLElement {
     this.#comment,
     create('button', { part: 'button send' }, 'Send'),
   )
-  #sent: Value | undefined
+  #sent: Choice | undefined
   /** What was chosen, and not yet sent because a comment may follow. */
-  #pending: Value | undefined
+  #pending: Choice | undefined
   readonly #sendPending = () => this.#pending && this.#send(this.#pending)
 
   constructor() {
@@ -88,39 +92,55 @@ class PromptFeedback extends HTMLElement {
     queueMicrotask(() => this.isConnected || this.#sendPending())
   }
 
+  /** A framework reuses the element for the next answer, which has its own vote. */
+  attributeChangedCallback(_: string, before: string | null, now: string | null) {
+    if (before === now) return
+    this.#sendPending()
+    this.#sent = undefined
+    this.#comment.value = ''
+    this.#show(undefined, '')
+  }
+
   #choose(value: Value) {
-    const isSent = value === this.#sent
+    const isSent = value === this.#sent?.value
     if (isSent && !this.#pending) return
     this.#show(value, '')
+    const read = (name: string) => this.getAttribute(name)
+    // React and Vue do not pass `key` on.
+    const key = read('browser-key') ?? read('key') ?? ''
+    const choice = {
+      value,
+      key,
+      prompt: read('prompt') ?? '',
+      commit: read('commit'),
+      metadata: read('metadata') ?? '{}',
+    }
     if (!isSent && !this.hasAttribute('comment')) {
-      this.#send(value)
+      this.#send(choice)
       return
     }
     // Back to what was sent, the other choice is dropped.
-    this.#pending = isSent ? undefined : value
+    this.#pending = isSent ? undefined : choice
     this.#form.hidden = isSent
     if (!isSent) this.#comment.focus()
   }
 
-  async #send(value: Value) {
+  async #send(choice: Choice) {
+    const { value, key, prompt, commit } = choice
     this.#pending = undefined
-    this.#sent = value
+    this.#sent = choice
     this.#form.hidden = true
     const comment = this.#comment.value.trim()
     // It belongs to this choice, and not to another one that follows.
     this.#comment.value = ''
-    const commit = this.getAttribute('commit')
     try {
-      const metadata = { ...JSON.parse(this.getAttribute('metadata') ?? '{}'), ...(comment && { comment }) }
-      // React and Vue do not pass `key` on.
-      const key = this.getAttribute('browser-key') ?? this.getAttribute('key') ?? ''
+      const metadata = { ...JSON.parse(choice.metadata), ...(comment && { comment }) }
       const signals = createSignals({ url: service, key })
-      const options = { metadata, ...(commit && { commit }) }
-      const signal = await signals.record(this.getAttribute('prompt') ?? '', value, options)
-      this.#end(value, value, 'Thank you.', { signal })
+      const signal = await signals.record(prompt, value, { metadata, ...(commit && { commit }) })
+      this.#end(choice, choice, 'Thank you.', { signal })
     } catch (error) {
-      if (this.#sent === value && !this.#pending) this.#comment.value = comment
-      this.#end(value, undefined, 'Not sent. Please try again.', { error })
+      if (this.#sent === choice && !this.#pending) this.#comment.value = comment
+      this.#end(choice, undefined, 'Not sent. Please try again.', { error })
     }
   }
 
@@ -129,13 +149,13 @@ class PromptFeedback extends HTMLElement {
     this.#status.textContent = text
   }
 
-  /** Shows `sent`, unless the other button was chosen meanwhile, and tells the page. */
-  #end(value: Value, sent: Value | undefined, text: string, outcome: object) {
-    if (this.#sent === value) {
+  /** Shows `sent`, unless there is another choice or another answer meanwhile, and tells the page. */
+  #end(choice: Choice, sent: Choice | undefined, text: string, outcome: object) {
+    if (this.#sent === choice) {
       this.#sent = sent
-      if (!this.#pending) this.#show(sent, text)
+      if (!this.#pending) this.#show(sent?.value, text)
     }
-    const detail = { value, ...outcome }
+    const detail = { value: choice.value, ...outcome }
     this.dispatchEvent(new CustomEvent('feedback', { bubbles: true, composed: true, detail }))
   }
 }

@@ -138,6 +138,27 @@ test('a choice waits for its comment while its element is moved, and counts when
   await eventually(recorded, [{ ...positive, metadata: { ...positive.metadata, comment: 'Friendlier' } }])
 })
 
+test('an element that is used again for another answer has a vote for each', async () => {
+  const page = await openPage('comment')
+  const show = (answer: string) =>
+    page.locator('prompt-feedback').evaluate((element, text) => element.setAttribute('metadata', text), answer)
+  await show('{"answer":1}')
+  await up(page).click()
+  await page.getByRole('button', { name: 'Send' }).click()
+  await status(page).getByText('Thank you.').waitFor()
+  await show('{"answer":2}')
+  expect(await up(page).getAttribute('aria-pressed')).toBe('false')
+  await up(page).click()
+  await page.getByLabel('Comment').fill('Short')
+  await show('{"answer":3}')
+  expect(await up(page).getAttribute('aria-pressed')).toBe('false')
+  const votes = [{ answer: 1 }, { answer: 2, comment: 'Short' }]
+  await eventually(
+    recorded,
+    votes.map((vote) => ({ value: 'positive', metadata: { ...vote, ...positive.metadata } })),
+  )
+})
+
 test('going back to the choice that was sent drops the other one', async () => {
   const page = await openPage('comment')
   await up(page).click()
