@@ -34,7 +34,8 @@ class PromptSignalsError(Exception):
     """`status` is 0 when there was no answer; `code` is then `network_error` or `timeout`."""
 
     def __init__(self, message: str, status: int, code: str, fields: Optional[Json] = None, retry_after: float = 0):
-        super().__init__(message)
+        # All of them: a pool of processes sends an error as its arguments, and hangs if one is missing.
+        super().__init__(message, status, code, fields, retry_after)
         fields = fields or {}
         self.status = status
         self.code = code
@@ -44,6 +45,9 @@ class PromptSignalsError(Exception):
         self.limited_by: Optional[str] = fields.get("limited_by")
         self.resets_at: Optional[str] = fields.get("resets_at")
         self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return self.args[0]
 
     @property
     def is_temporary(self) -> bool:

@@ -54,11 +54,13 @@ show({
   })
 })
 
-test('an error has its status, code and details', async () => {
+test('an error has its status, code and details, also after it was sent from one process to another', async () => {
   const caught = `
+import pickle
 try:
   client.record(prompt, "maybe")
-except PromptSignalsError as error:
+except PromptSignalsError as raised:
+  error = pickle.loads(pickle.dumps(raised))
   show([error.status, error.code, error.details[0]["path"], error.request_id is not None, str(error)])`
   const message = 'The signal is not valid. /value must be positive or negative'
   expect(await python(caught)).toEqual([422, 'validation_error', '/value', true, message])
