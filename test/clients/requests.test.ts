@@ -176,6 +176,22 @@ test('a history is read over all its pages', async () => {
   expect(read.map((entry) => entry.commit_sha)).toEqual(commits.reverse())
 })
 
+test('a signal is sent as it was given, although the caller changes its object while it waits or is repeated', async () => {
+  const metadata = { session: 'a' }
+  const { client, keys } = clientWith(['lost answer'])
+  const recorded = client.signals.record(tenant.prompt, 'positive', { metadata })
+  const buffer = createSignalBuffer({ signals: client.signals })
+  for (const session of ['b', 'c']) {
+    metadata.session = session
+    buffer.record(tenant.prompt, 'positive', { metadata })
+  }
+  metadata.session = 'd'
+  await Promise.all([recorded, buffer.close()])
+  expect(keys.filter((key) => key !== null)).toHaveLength(2)
+  const listed = await Array.fromAsync(client.signals.list(tenant.prompt))
+  expect(listed.map((signal) => signal.metadata?.session).sort()).toEqual(['a', 'b', 'c'])
+})
+
 test('a buffer repeats a batch with the same keys, also where the caller gave no key', async () => {
   const bodies: string[] = []
   const network = faulty(['lost answer', 'lost answer'].values() as Iterator<Fault>)

@@ -90,9 +90,10 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
       try {
         if (isClosed) throw new Error('The buffer is closed.')
         if (waiting.length >= capacity) throw new Error(`The buffer is full: ${capacity} signals wait.`)
-        // Throws for metadata that is not JSON.
-        const bytes = new TextEncoder().encode(JSON.stringify(signal)).length
-        waiting.push({ ...signal, bytes, settle, settled })
+        // Throws for metadata that is not JSON. The signal is sent as it is now: the caller may change the object for the next.
+        const text = JSON.stringify(signal)
+        const bytes = new TextEncoder().encode(text).length
+        waiting.push({ ...JSON.parse(text), bytes, settle, settled })
         if (waiting.length >= batchSize) sendAll()
         else timer ??= setTimeout(sendAll, intervalMs)
       } catch (error) {

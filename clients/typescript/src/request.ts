@@ -94,31 +94,16 @@ export function createSend({ url, key, fetch: given, timeoutMs = defaultTimeoutM
   const send = given ?? ((url: string, init: RequestInit) => fetch(url, init))
 
   async function attempt<Answer>(
-    method: string,
-    path: string,
-    { body, idempotencyKey, signal, keepalive = false }: RequestBody,
+    url: string,
+    init: RequestInit,
+    signal: AbortSignal | undefined,
     read: (response: Response) => Answer | Promise<Answer>,
   ): Promise<Answer> {
-    // What cannot be sent at all throws here: it is not the service that fails, and another attempt would not help.
-    const headers = new Headers({
-      authorization: `Bearer ${key}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
-    })
-    const content = body === undefined ? {} : { body: JSON.stringify(body) }
     const timeout = new AbortController()
     const timer = setTimeout(() => timeout.abort(), timeoutMs)
     try {
-      const response = await send(root + path, {
-        method,
-        keepalive,
-        // A redirect would turn a POST into a GET, whose answer is a success, too.
-        redirect: 'manual',
-        signal: signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal,
-        // A given fetch may add its own by spreading them.
-        headers: Object.fromEntries(headers),
-        ...content,
-      })
+      const both = signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal
+      const response = await send(url, { ...init, signal: both })
       if (!response.ok) throw errorOf(response.status, await readError(response), response.headers)
       return await read(response)
     } catch (error) {
@@ -133,15 +118,31 @@ export function createSend({ url, key, fetch: given, timeoutMs = defaultTimeoutM
     }
   }
 
-  return async (method, path, request, read) => {
+  return async (method, path, { body, idempotencyKey, signal, keepalive = false }, read) => {
+    // What cannot be sent at all throws here: it is not the service that fails, and another attempt would not help.
+    const headers = new Headers({
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    })
+    const init: RequestInit = {
+      method,
+      keepalive,
+      // A redirect would turn a POST into a GET, whose answer is a success, too.
+      redirect: 'manual',
+      // A given fetch may add its own by spreading them.
+      headers: Object.fromEntries(headers),
+      // Every attempt sends the same text: with another one, the key would be that of another request.
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }
     for (let failures = 0; ; failures += 1) {
       try {
-        return await attempt(method, path, request, read)
+        return await attempt(root + path, init, signal, read)
       } catch (error) {
         if (failures >= retries || !(error instanceof PromptSignalsError) || !isTemporary(error)) throw error
         const { retryAfterMs = 0 } = error
         if (retryAfterMs > longestWaitMs) throw error
-        await sleep(waitMs(failures, retryAfterMs), request.signal)
+        await sleep(waitMs(failures, retryAfterMs), signal)
       }
     }
   }
