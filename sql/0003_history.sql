@@ -17,8 +17,6 @@ create table history_entries (
   -- The SHA-256 of the prompt's text after the change, if it was given. The text itself may be erased.
   text_hash bytea check (length(text_hash) = 32),
   created_at timestamptz(3) not null,
-  -- How often the pull request had been reopened: it may be closed again at the same commit.
-  reopenings integer not null default 0,
   -- Who reported the entry: sync, the webhook, a client.
   in_git boolean not null default false,
   on_github boolean not null default false,
@@ -74,7 +72,6 @@ create table merged_commits (
   prompt_id bigint not null,
   branch_name text not null,
   commit_sha text collate "C" not null,
-  pr_number integer not null,
   merge_sha text collate "C" not null,
   primary key (organisation_id, prompt_id, branch_name, commit_sha)
 );
@@ -88,8 +85,7 @@ create table removed_entries (
   action text not null,
   branch_name text not null,
   pr_number integer,
-  reopenings integer not null,
-  unique nulls not distinct (organisation_id, prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
+  unique nulls not distinct (organisation_id, prompt_id, commit_sha, action, branch_name, pr_number)
 );
 
 -- A marker in a history: `rank` entries of the prompt come before the position (created_at, entry_id). No entry needs to be

@@ -54,7 +54,7 @@ create index on github_affected_prompts (pushed_at);
 create index on github_affected_prompts using gin (push_shas);
 
 -- One row per pull request. head_repository_id is the repository of its branch, null if that fork was deleted.
--- commit_count is the number of commits on its branch.
+-- commit_count is the number of commits on its branch. changed_at is the time of the latest event, by GitHub's clock.
 create table github_pull_requests (
   organisation_id bigint not null references organisations,
   repository_id bigint not null,
@@ -72,7 +72,7 @@ create table github_pull_requests (
   merged_by jsonb,
   closed_at timestamptz(3),
   commit_count integer not null,
-  reopenings integer not null default 0,
+  changed_at timestamptz(3) not null,
   primary key (organisation_id, repository_id, number)
 );
 

@@ -6,7 +6,7 @@ import { attributeCommits, endedEntries, openedEntries, recordBranchPush } from 
 import { type Account, type PullRequestPayload, repositoryIdOf } from './schema.ts'
 import {
   addBranchPrompts,
-  type GivenPullRequest,
+  type PullRequest,
   type RepositoryRef,
   savePullRequest,
   selectMerges,
@@ -17,7 +17,7 @@ import {
 /** The event of a pull request lists no files. */
 const noFiles = { filesSeen: [], gap: undefined }
 
-type ParsedPullRequest = typeof noFiles & { action: string; pr: GivenPullRequest; isDefaultBase: boolean }
+type ParsedPullRequest = typeof noFiles & { action: string; pr: PullRequest; isDefaultBase: boolean }
 
 export function parsePullRequest(payload: PullRequestPayload, now: Date): ParsedPullRequest | 'ignored' {
   const { action, pull_request: given, repository } = payload
@@ -25,7 +25,7 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
   const isMerged = action === 'closed' && given.merged === true
   // GitHub's clock may be ahead.
   const instant = (text: string | null | undefined) => earlierOf(parseInstant(text ?? '') ?? now, now)
-  const pr: GivenPullRequest = {
+  const pr: PullRequest = {
     number: given.number,
     url: sanitizeUrl(given.html_url),
     title: sanitizeTitle(given.title ?? ''),
@@ -41,6 +41,7 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
     opened_at: instant(given.created_at),
     merged_by: isMerged ? accountPerson(given.merged_by ?? given.user) : null,
     closed_at: action === 'closed' ? instant(isMerged ? given.merged_at : given.closed_at) : null,
+    changed_at: instant(given.updated_at),
   }
   return { action, pr, isDefaultBase: pr.base_branch === repository.default_branch, ...noFiles }
 }

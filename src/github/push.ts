@@ -170,12 +170,11 @@ export function openedEntries(promptIds: number[], pr: PullRequest, commitSha: s
 /** One `pr_merged` or `pr_closed` for each prompt; none while the pull request is open. */
 export function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
   if (pr.state === 'open') return []
-  const isMerged = pr.state === 'merged'
-  const entry = isMerged
-    ? pullRequestEntry('pr_merged', pr.base_branch, endOf(pr))
-    : pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
-  // Each closing is a separate entry.
-  return promptIds.map((prompt) => ({ prompt, entry, covers: [], reopenings: isMerged ? 0 : pr.reopenings }))
+  const entry =
+    pr.state === 'merged'
+      ? pullRequestEntry('pr_merged', pr.base_branch, endOf(pr))
+      : pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
+  return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
 }
 
 /** The merge of a pull request, or its closing at the head of its branch. */

@@ -95,6 +95,7 @@ export const PullRequestPayload = Type.Object({
     created_at: text,
     merged_at: text,
     closed_at: text,
+    updated_at: text,
   }),
   repository: Repository,
 })

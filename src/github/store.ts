@@ -84,9 +84,7 @@ export async function upsertRepository(sql: Sql, repo: RepositoryRef, { name, se
 }
 
 /** A row of github_pull_requests; sql/0004_github.sql describes the columns. */
-export type PullRequest = GivenPullRequest & { reopenings: number }
-
-export type GivenPullRequest = {
+export type PullRequest = {
   number: number
   url: string
   title: string | null
@@ -101,6 +99,7 @@ export type GivenPullRequest = {
   opened_at: Date
   merged_by: Person | null
   closed_at: Date | null
+  changed_at: Date
 }
 
 /** A merged pull request, with the pushed commits of its branch that change prompts, and the prompts it is known to change. */
@@ -157,13 +156,12 @@ export const selectPushes = (sql: Sql, repo: RepositoryRef, { branch, commitSha 
     group by branch, head_sha, push_shas, all_new`
 
 /**
- * Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final: both get the known head, at
- * which a late push records the opening.
+ * Upserts a pull request from an event. A late event changes nothing. A late `opened` gets the known head, at which a late
+ * push records the opening.
  */
-export async function savePullRequest(sql: Sql, repo: RepositoryRef, given: GivenPullRequest, action: string) {
-  const pr: PullRequest = { ...given, reopenings: 0 }
+export async function savePullRequest(sql: Sql, repo: RepositoryRef, pr: PullRequest, action: string) {
   const row = { organisation_id: repo.organisationId, repository_id: repo.repositoryId, ...pr }
-  const [saved] = await sql<Pick<PullRequest, 'reopenings' | 'head_sha'>>`
+  await sql`
     insert into github_pull_requests as known
     select * from json_populate_record(null::github_pull_requests, ${JSON.stringify(row)}::text::json)
     on conflict (organisation_id, repository_id, number) do update
@@ -171,13 +169,11 @@ export async function savePullRequest(sql: Sql, repo: RepositoryRef, given: Give
       title = excluded.title, state = excluded.state, head_repository_id = excluded.head_repository_id,
       head_branch = excluded.head_branch, head_sha = excluded.head_sha, base_branch = excluded.base_branch,
       merge_commit_sha = excluded.merge_commit_sha, commit_count = excluded.commit_count, merged_by = excluded.merged_by,
-      closed_at = excluded.closed_at,
-      reopenings = known.reopenings + (${action}::text = 'reopened')::integer
-    where known.state <> 'merged' and ${action}::text <> 'opened'
-    returning reopenings, head_sha`
-  if (saved) return { ...pr, ...saved }
-  const [known] = await sql<Pick<PullRequest, 'reopenings' | 'head_sha'>>`
-    select reopenings, head_sha from github_pull_requests
+      closed_at = excluded.closed_at, changed_at = excluded.changed_at
+    where known.changed_at <= excluded.changed_at and ${action}::text <> 'opened'`
+  if (action !== 'opened') return pr
+  const [known] = await sql<Pick<PullRequest, 'head_sha'>>`
+    select head_sha from github_pull_requests
     where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and number = ${pr.number}`
   return { ...pr, ...known }
 }

@@ -36,7 +36,9 @@ export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId:
     const entry = isThere ? await selectEntry(sql, prompt, entryId) : undefined
     if (!entry) throw notFound()
     await writeReconciliation(sql, organisationId, { inserts: [], updates: [], deletes: [entry], mergedCommits: [] })
-    if (entry.in_git || entry.on_github) await insertRemoved(sql, organisationId, entry)
+    // A closing is reported once: what follows at the same commit is another one.
+    const mayComeBack = entry.action !== 'pr_closed' && (entry.in_git || entry.on_github)
+    if (mayComeBack) await insertRemoved(sql, organisationId, entry)
     const details = { entry: showEntry(entry) }
     await recordAudit(sql, clock, actor, { organisationId, action: 'history.removed', subject, details })
   }, permitRequestOf(actor))

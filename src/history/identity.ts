@@ -83,7 +83,6 @@ export function createWholeFinder(entries: CommitOfPrompt[]): (commit: CommitOfP
 /** An entry to be written, with the rest of its identity and who reported it. */
 export type EntryToRecord = Omit<EntryRow, 'id'> & {
   prompt_id: number
-  reopenings: number
   in_git: boolean
   on_github: boolean
   by_call: boolean
@@ -102,17 +101,15 @@ export type ReportedEntry = EntryToRecord & {
 }
 
 /** The fields that identify an entry. */
-export type EntryIdentity = Pick<
-  EntryToRecord,
-  'prompt_id' | 'action' | 'commit_sha' | 'branch_name' | 'pr_number' | 'reopenings'
->
+export type EntryIdentity = Pick<EntryToRecord, 'prompt_id' | 'action' | 'commit_sha' | 'branch_name' | 'pr_number'>
 
 const liveActions = ['deployed', 'pr_merged']
 export const hasLiveAction = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
 
-/** Two entries with the same identity are the same entry, unless the commit went live twice. No name has a line break. */
+/** Two entries with the same identity are the same, unless the commit went live or the pull request was closed twice. */
 export const identityOf = (entry: EntryIdentity): string =>
-  [commitId(entry), entry.action, entry.branch_name, entry.pr_number, entry.reopenings].join('\n')
+  // No name has a line break.
+  [commitId(entry), entry.action, entry.branch_name, entry.pr_number].join('\n')
 
 /** An entry that made its commit live on its branch. */
 export type LiveEntry = Pick<EntryToRecord, 'prompt_id' | 'branch_name' | 'commit_sha' | 'created_at'> & { id: number }

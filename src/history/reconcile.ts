@@ -19,7 +19,7 @@ import {
 } from './identity.ts'
 import { showTitledEntry } from './schema.ts'
 
-export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha: string; pr_number: number | null }
+export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha: string }
 
 /** With the commit of the merge that brought it. */
 type CommitOfMerge = MergedCommit & { merge_sha: string }
@@ -72,6 +72,9 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
   const inserted = new OrderedEntries(identityOf)
 
   const findRepeated = (entry: ReportedEntry & KnownEntry, same: readonly KnownEntry[]): KnownEntry | undefined => {
+    // A pull request may be closed again at the same commit.
+    const isSame = (one: KnownEntry) => !one.on_github || Number(one.created_at) === Number(entry.created_at)
+    if (entry.action === 'pr_closed' && entry.on_github) return same.find(isSame)
     // A commit lands on a branch once, even if sync and the webhook report different times.
     const landed = entry.by_call ? undefined : same.find((one) => one.in_git || one.on_github)
     if (landed || !entry.isTimed || !hasLiveAction(entry)) return landed ?? same[0]
@@ -172,10 +175,10 @@ const findOtherMerges = (entries: KnownEntries, merge: ReportedEntry): KnownEntr
   entries.ofBranch.of(merge).filter((entry) => entry.action === 'pr_merged' && entry.pr_number !== merge.pr_number)
 
 /** The commits that get no entry because the merge has one. */
-const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha: own, covers }: ReportedEntry): CommitOfMerge[] => {
+const commitsOf = ({ prompt_id, branch_name, commit_sha: own, covers }: ReportedEntry): CommitOfMerge[] => {
   const merge_sha = commitKey(own)
   const commits = new Set([...covers.map(commitKey), merge_sha])
-  return [...commits].map((commit_sha) => ({ prompt_id, branch_name, commit_sha, pr_number, merge_sha }))
+  return [...commits].map((commit_sha) => ({ prompt_id, branch_name, commit_sha, merge_sha }))
 }
 
 /**
@@ -204,11 +207,9 @@ function combine(known: KnownEntry, reported: ReportedEntry): KnownEntry {
   }
 }
 
-type BranchCommit = Omit<MergedCommit, 'pr_number'>
+const mergedKey = (commit: MergedCommit): string => `${commitId(commit)} ${commit.branch_name}`
 
-const mergedKey = (commit: BranchCommit): string => `${commitId(commit)} ${commit.branch_name}`
-
-const branchKey = ({ prompt_id, branch_name }: BranchCommit): string => `${prompt_id} ${branch_name}`
+const branchKey = ({ prompt_id, branch_name }: MergedCommit): string => `${prompt_id} ${branch_name}`
 
 const reporters = ['in_git', 'on_github', 'by_call'] as const
 

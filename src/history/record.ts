@@ -37,12 +37,10 @@ export type PromptEntry<Prompt = number> = {
   entry: NewHistoryEntry
   /** The commits that a merge brought to its branch; may include its own. They get no entry. */
   covers: string[]
-  /** How often the pull request had been reopened: it may be closed again at the same commit. */
-  reopenings?: number
 }
 
 /** The origin of an entry that a client records. */
-export const fromClient = { reopenings: 0, in_git: false, on_github: false, by_call: true, as_given: true }
+export const fromClient = { in_git: false, on_github: false, by_call: true, as_given: true }
 
 const retryMs = 20
 /** An older change is not news: it comes from a sync or an import. */
@@ -137,13 +135,12 @@ async function recordOne(
 
 /** Validates an entry of a source. */
 export const parseReported = (
-  { prompt, entry, covers, reopenings = 0 }: PromptEntry,
+  { prompt, entry, covers }: PromptEntry,
   source: 'git' | 'github',
   clock: Clock,
 ): ReportedEntry => ({
   ...parseEntry(entry, clock),
   prompt_id: prompt,
-  reopenings,
   in_git: source === 'git',
   on_github: source === 'github',
   by_call: false,

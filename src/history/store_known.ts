@@ -22,7 +22,7 @@ export const selectCommitEntries = (
   sql<KnownEntry>`
     select distinct on (h.id)
       h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
-      h.title, h.created_at, h.reopenings, h.in_git, h.on_github, h.by_call, h.as_given
+      h.title, h.created_at, h.in_git, h.on_github, h.by_call, h.as_given
     from (
       select distinct
         c.prompt_id, case when has_short then c.start else c.low end, case when has_short then c.start || 'g' else c.high end
@@ -100,7 +100,7 @@ export const selectLiveNeighbours = (
 /** Selects those of the entries' commits that belong to a merge on the same branch. */
 export const selectMergedCommits = (sql: Sql, organisationId: number, entries: EntryIdentity[]) =>
   sql<MergedCommit>`
-    select m.prompt_id, m.branch_name, m.commit_sha, m.pr_number
+    select m.prompt_id, m.branch_name, m.commit_sha
     from unnest(
       ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
       ${entries.map(({ commit_sha }) => commit_sha)}::text[]

@@ -60,11 +60,11 @@ export async function insertEntries(
     ), added as (
       insert into history_entries (
         organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url,
-        title, created_at, reopenings, in_git, on_github, by_call, as_given, is_change
+        title, created_at, in_git, on_github, by_call, as_given, is_change
       )
       select
         p.organisation_id, e.prompt_id, e.action, e.user_name, e.user_email, e.commit_sha, e.branch_name, e.pr_number,
-        e.pr_url, e.title, e.created_at, e.reopenings, e.in_git, e.on_github, e.by_call, e.as_given,
+        e.pr_url, e.title, e.created_at, e.in_git, e.on_github, e.by_call, e.as_given,
         -- Right for most entries; update_derived_history corrects the others.
         e.action in ('deployed', 'pr_merged') and (p.live_branch is null or p.live_branch = e.branch_name)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(entries)}::text::json) with ordinality e
@@ -120,12 +120,11 @@ export async function setLiveBranch(
 
 /** Notes that sync and the webhook must not bring an entry back. */
 export async function insertRemoved(sql: Sql, organisationId: number, entry: KnownEntry): Promise<void> {
-  const { prompt_id, commit_sha, action, branch_name, pr_number, reopenings } = entry
+  const { prompt_id, commit_sha, action, branch_name, pr_number } = entry
   await sql`
-    insert into removed_entries (organisation_id, prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
+    insert into removed_entries (organisation_id, prompt_id, commit_sha, action, branch_name, pr_number)
     values (
-      ${organisationId}, ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number},
-      ${reopenings}
+      ${organisationId}, ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number}
     )
     on conflict do nothing`
 }
@@ -151,7 +150,7 @@ export async function writeReconciliation(
   if (mergedCommits.length > 0) {
     await sql`
       insert into merged_commits
-      select ${organisationId}, m.prompt_id, m.branch_name, m.commit_sha, m.pr_number, m.merge_sha
+      select ${organisationId}, m.prompt_id, m.branch_name, m.commit_sha, m.merge_sha
       from json_populate_recordset(null::merged_commits, ${JSON.stringify(mergedCommits)}::text::json) m
       on conflict do nothing`
   }

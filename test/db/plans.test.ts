@@ -111,16 +111,16 @@ const fill = () =>
     from prompts p where p.name = 'Other';
     insert into github_pull_requests (
       organisation_id, repository_id, number, url, state, head_branch, head_sha, base_branch, opened_by, opened_at,
-      commit_count)
+      commit_count, changed_at)
     select p.organisation_id, p.id, 1, 'https://github.com/acme/prompts/pull/1', 'open', 'work', 'c0ffee', 'main', '{}',
-      now(), 1
+      now(), 1, now()
     from prompts p where p.name = 'Other';
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
     select organisation_id, id, 1, id from prompts where name = 'Other';
     insert into github_repositories (organisation_id, id, name, seen_at)
     select organisation_id, id, repository, now() from prompts where name = 'Other';
-    insert into merged_commits (organisation_id, prompt_id, branch_name, commit_sha, pr_number, merge_sha)
-    select organisation_id, id, 'main', id, 1, id from prompts where name = 'Other';`)
+    insert into merged_commits (organisation_id, prompt_id, branch_name, commit_sha, merge_sha)
+    select organisation_id, id, 'main', id, id from prompts where name = 'Other';`)
 
 test('once the service has analysed a table that was empty, no statement scans it', async () => {
   const { sql } = service.services.db

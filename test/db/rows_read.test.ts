@@ -85,8 +85,8 @@ test('a batch does not read all commits that merges have brought', async () => {
   const prompt = await requirePrompt(db.sql, (await service.createTenant()).prompt)
   const { id, organisationId } = prompt
   await db.sql`
-    insert into merged_commits (organisation_id, prompt_id, branch_name, commit_sha, pr_number, merge_sha)
-    select ${organisationId}::bigint, ${id}::bigint, 'main', encode(sha256(n::text::bytea), 'hex'), 1, 'c0ffee1'
+    insert into merged_commits (organisation_id, prompt_id, branch_name, commit_sha, merge_sha)
+    select ${organisationId}::bigint, ${id}::bigint, 'main', encode(sha256(n::text::bytea), 'hex'), 'c0ffee1'
     from generate_series(1, 2000) n`
   await db.sql.script('analyze merged_commits')
   const entries = Array.from({ length: 100 }, () => ({ prompt_id: prompt.publicId, ...entry() }))

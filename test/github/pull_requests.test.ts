@@ -46,27 +46,41 @@ test('a merge whose time is ahead of now is merged at the time of its arrival', 
   expect(await hook.history('greeting')).toEqual([opened, { ...mergedEntry, created_at: '2026-11-15T01:02:03.004Z' }])
 })
 
-test('one that is reopened and closed again has an entry for each closing, and one that is merged then has both', async () => {
-  const close = (closedAt: string) => hook.send('pull_request', pullRequest('closed', { closedAt }))
-  await hook.send('push', toBranch())
-  await hook.send('pull_request', pullRequest('opened'))
-  expect(await close('2026-11-14T14:00:00Z')).toBe(1)
-  expect(await hook.send('pull_request', pullRequest('reopened'))).toBe(0)
-  expect(await close('2026-11-14T15:00:00Z')).toBe(1)
-  expect(await close('2026-11-14T15:00:00Z')).toBe(0)
-  const closed = (hour: number) => ({ ...opened, action: 'pr_closed', created_at: `2026-11-14T${hour}:00:00.000Z` })
-  expect(await hook.history('greeting')).toEqual([opened, closed(14), closed(15)])
-  await hook.send('pull_request', pullRequest('reopened'))
-  await hook.send('pull_request', merged({ closedAt: '2026-11-14T16:00:00Z' }))
-  const last = { ...mergedEntry, created_at: '2026-11-14T16:00:00.000Z' }
-  expect(await hook.history('greeting')).toEqual([opened, closed(14), closed(15), last])
-})
+test.each(permutationsOf(['closing', 'reopening', 'closingAgain'] as const).map((order) => [order]))(
+  'each closing is an entry, and the last event counts, whatever their order: %j',
+  async (order) => {
+    const events = {
+      closing: pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }),
+      reopening: pullRequest('reopened', { updatedAt: '2026-11-14T14:30:00Z' }),
+      closingAgain: pullRequest('closed', { closedAt: '2026-11-14T15:00:00Z' }),
+    }
+    await hook.send('push', toBranch())
+    await hook.send('pull_request', pullRequest('opened'))
+    for (const name of order) await hook.send('pull_request', events[name])
+    expect(
+      (await hook.history('greeting')).map(({ action, created_at }) => [action, created_at.slice(11, 16)]),
+    ).toEqual([
+      ['pr_opened', '12:30'],
+      ['pr_closed', '14:00'],
+      ['pr_closed', '15:00'],
+    ])
+    const later = { branch: 'warmer', commits: touching(paths.other), at: '2026-11-14T15:30:00Z' }
+    expect(await hook.send('push', push(later))).toBe(0)
+    await hook.send('pull_request', merged({ closedAt: '2026-11-14T16:00:00Z' }))
+    expect((await hook.story('greeting')).at(-1)).toBe(`pr_merged 7 ${sha('merge')}`)
+  },
+)
 
 test('what was pushed while it was closed counts when it is reopened', async () => {
   await hook.send('pull_request', pullRequest('opened'))
   await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
   expect(await hook.send('push', toBranch({ after: sha('later'), at: '2026-11-14T15:00:00Z' }))).toBe(0)
-  expect(await hook.send('pull_request', pullRequest('reopened', { headSha: sha('later') }))).toBe(1)
+  expect(
+    await hook.send(
+      'pull_request',
+      pullRequest('reopened', { headSha: sha('later'), updatedAt: '2026-11-14T16:00:00Z' }),
+    ),
+  ).toBe(1)
   expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('later')}`])
 })
 

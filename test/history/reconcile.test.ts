@@ -18,7 +18,6 @@ const deploy = (commit: number, more: Partial<ReportedEntry> = {}): ReportedEntr
   pr_url: null,
   title: null,
   created_at: minute(commit),
-  reopenings: 0,
   in_git: false,
   on_github: true,
   by_call: false,
@@ -118,7 +117,7 @@ test('what only says that another source knows an entry too is written and not s
 test('new entries keep their order, and repeated ones are known', () => {
   const closed = deploy(3, { action: 'pr_closed', pr_number: 7, pr_url: url(7) })
   const history = createHistory()
-  const reported = [deploy(2), deploy(1), deploy(2), closed, { ...closed }, { ...closed, reopenings: 1 }]
+  const reported = [deploy(2), deploy(1), deploy(2), closed, { ...closed }, { ...closed, created_at: minute(4) }]
   expect(history.report(...reported)).toEqual(['added', 'added', 'known', 'added', 'known', 'added'])
   expect(history.entries().map(({ id, commit_sha }) => `${id} ${commit_sha}`)).toEqual(['2 c1', '1 c2', '3 c3', '4 c3'])
 })

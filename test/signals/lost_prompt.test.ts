@@ -110,8 +110,8 @@ test('rows of another organisation under the same prompt id are neither shown no
     insert into signal_counts (organisation_id, prompt_id, minutes, start, positive, negative)
     values (${organisationId}, ${id}, 1440, date_trunc('day', now()), 7, 7);
     insert into signal_watermarks values (${organisationId}, ${id}, 1000000);
-    insert into merged_commits values (${organisationId}, ${id}, 'main', 'ccccccc3', 7, 'ccccccc3');
-    insert into removed_entries values (${organisationId}, ${id}, 'ddddddd4', 'deployed', 'main', null, 0);
+    insert into merged_commits values (${organisationId}, ${id}, 'main', 'ccccccc3', 'ccccccc3');
+    insert into removed_entries values (${organisationId}, ${id}, 'ddddddd4', 'deployed', 'main', null);
     update prompts set history_version = default where id = ${id}`)
   expect(await readAll()).toEqual(before)
   await db.sql`select roll_up_signals(organisation_id, id, 100) from prompts where id = ${id}`
