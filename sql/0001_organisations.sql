@@ -100,9 +100,11 @@ create table prompts (
   history_version uuid not null default gen_random_uuid(),
   created_at timestamptz(3) not null,
   primary key (organisation_id, id),
-  check ((repository is null) = (path is null)),
-  unique (organisation_id, repository, path)
+  check ((repository is null) = (path is null))
 );
+
+-- Partial: otherwise Postgres may use it to find a prompt by its id, and read all prompts of the organisation.
+create unique index on prompts (organisation_id, repository, path) where repository is not null;
 
 comment on column prompts.live_branch is 'the branch whose entries are changes; null: those of every branch';
 comment on column prompts.archived is 'lists leave it out unless asked for; it still records';

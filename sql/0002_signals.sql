@@ -10,7 +10,8 @@ create domain idempotency_key as text collate "C" check (length(value) between 1
 -- The large tables are vacuumed after a fiftieth of their rows has changed. The default of a fifth is never reached while a
 -- purge leaves millions of dead rows.
 create table signals (
-  id bigint generated always as identity,
+  -- write_signals draws one number for up to 1,000 signals.
+  id bigint generated always as identity (increment by 1000),
   organisation_id bigint not null,
   prompt_id bigint not null,
   value signal_value not null,
@@ -129,11 +130,13 @@ language plpgsql
 as $$
 declare
   is_set boolean;
+  -- The id of the first signal, if it is recorded; the others follow in their order.
+  first_id bigint;
   -- For each signal, if it was not recorded: refused, replayed (recorded before with the same idempotency key), conflict
   -- (that signal was another one) or missing (the organisation has no such prompt). Null as a whole when all were recorded.
   outcomes text[];
-  -- The id of the recorded or earlier signal; null when refused or missing.
-  ids bigint[];
+  -- For each signal; null as a whole when all are recorded. Reading outcomes[n] would scan all strings before it.
+  are_recorded boolean[];
   -- For each signal whose idempotency key was used before.
   earlier_ids bigint[];
   earlier_times bigint[];
@@ -160,6 +163,10 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'write_signals needs the isolation level read committed';
   end if;
+  -- The numbers of the sequence are so far apart.
+  if cardinality(prompt_numbers) > 1000 then
+    raise exception 'write_signals takes at most 1000 signals';
+  end if;
 
   -- The caller retries an organisation that another transaction has locked without delaying the others. An assignment is
   -- cheaper than a query.
@@ -169,20 +176,21 @@ begin
     is_set := pg_advisory_xact_lock(5167, organisation_ids[number]::integer) is not null;
   end loop;
 
-  -- Drawing the ids together is cheaper than one by one; some stay unused.
+  first_id := nextval('signals_id_seq');
   select
     array_agg(u.used), array_agg(u.monthly_limit), array_agg(u.row_ctid),
     array_agg(u.used + least(signal_counts[u.number], u.monthly_limit - u.used)),
     bool_and(signal_counts[u.number] <= u.monthly_limit - u.used),
-    array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_numbers))),
     (
       select array_agg(g.number)
       from unnest(prompt_ids, prompt_organisation_ids, prompt_public_ids) with ordinality g (id, owner, public_id, number)
-      where not exists (
-        select from prompts p where p.id = g.id and p.organisation_id = g.owner and p.public_id = g.public_id
-      )
+      -- A join without a limit may read all prompts of all organisations.
+      left join lateral (
+        select p.public_id from prompts p where p.organisation_id = g.owner and p.id = g.id limit 1
+      ) p on true
+      where p.public_id is distinct from g.public_id
     )
-  into used_before, month_limits, month_rows, month_used, is_plain, ids, missing_prompts
+  into used_before, month_limits, month_rows, month_used, is_plain, missing_prompts
   from (select * from usages_of(organisation_ids, months) order by number) u;
   is_plain := is_plain and idempotency_key_list is null and browser_key_numbers is null and missing_prompts is null;
 
@@ -233,20 +241,19 @@ begin
   if not is_plain then
     month_used := used_before;
     outcomes := array_fill(null::text, array[cardinality(prompt_numbers)]);
+    are_recorded := array_fill(false, array[cardinality(prompt_numbers)]);
     for number in 1 .. cardinality(prompt_numbers) loop
       month_number := month_numbers[number];
       browser_key_number := browser_key_numbers[number];
       if prompt_numbers[number] = any (missing_prompts) then
         outcomes[number] := 'missing';
-        ids[number] := null;
       elsif earlier_ids[number] is not null then
         outcomes[number] := case when are_same[number] then 'replayed' else 'conflict' end;
-        ids[number] := earlier_ids[number];
       elsif month_used[month_number] >= month_limits[month_number]
         or browser_key_used[browser_key_number] >= browser_key_limits[browser_key_number] then
         outcomes[number] := 'refused';
-        ids[number] := null;
       else
+        are_recorded[number] := true;
         month_used[month_number] := month_used[month_number] + 1;
         if browser_key_number is not null then
           browser_key_used[browser_key_number] := browser_key_used[browser_key_number] + 1;
@@ -258,12 +265,11 @@ begin
   insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
   overriding system value
   select
-    ids[n], organisation_ids[month_numbers[n]], prompt_ids[prompt_numbers[n]],
+    first_id + n - 1, organisation_ids[month_numbers[n]], prompt_ids[prompt_numbers[n]],
     case when are_positive[n] then 'positive' else 'negative' end,
     nullif(metadata_list -> (n - 1), 'null'), to_timestamp(created_ats[n] / 1000::double precision)
-  from generate_series(1, cardinality(ids)) n
-  -- Only signals recorded now. Reading outcomes[n] would scan all strings before it.
-  where ids[n] is not null and earlier_ids[n] is null;
+  from generate_series(1, cardinality(prompt_numbers)) n
+  where are_recorded is null or are_recorded[n];
 
   -- A ctid stays the same while the organisation is locked.
   update signal_usage u
@@ -290,10 +296,10 @@ begin
   if idempotency_key_list is not null then
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at)
     select
-      organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]], ids[n],
+      organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]], first_id + n - 1,
       coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision))
-    from generate_series(1, cardinality(ids)) n
-    where idempotency_key_list[n] is not null and outcomes[n] is null;
+    from generate_series(1, cardinality(prompt_numbers)) n
+    where idempotency_key_list[n] is not null and are_recorded[n];
   end if;
 
   -- A replay confirms a signal that another call may have committed early. The message makes this transaction wait for it.
@@ -301,8 +307,8 @@ begin
     is_set := pg_logical_emit_message(true, 'prompt-signals', '') is not null;
   end if;
   return json_build_object(
-    'write', write_number, 'outcomes', outcomes, 'ids', ids, 'earlierTimes', earlier_times,
-    'usedBefore', used_before, 'monthLimits', month_limits,
+    'write', write_number, 'firstId', first_id, 'outcomes', outcomes,
+    'earlierIds', earlier_ids, 'earlierTimes', earlier_times, 'usedBefore', used_before, 'monthLimits', month_limits,
     'keyUsedBefore', browser_key_used_before, 'browserKeyLimits', browser_key_limits
   );
 end

@@ -34,9 +34,12 @@ export type WriteResult = Usage & {
 /** The result of write_signals: lists by signal, by month and by the month of a browser key. */
 type Written = {
   write: number
+  /** The id of the first signal, if it was recorded; the others follow in their order. */
+  firstId: number
   /** Null for a signal that was recorded, and null as a whole when all were. */
   outcomes: (WriteResult['outcome'] | null)[] | null
-  ids: (number | null)[]
+  /** Of the signals that were recorded before; null as a whole when no signal has an idempotency key. */
+  earlierIds: (number | null)[] | null
   earlierTimes: (number | null)[] | null
   usedBefore: number[]
   monthLimits: number[]
@@ -103,7 +106,8 @@ export async function writeSignals(
   // The result of another write would show one organisation's signals to another.
   const written = row?.result
   if (written?.write !== write) throw new Error('response does not match request')
-  const { outcomes, ids, earlierTimes, usedBefore, monthLimits, keyUsedBefore, browserKeyLimits } = written
+  const { firstId, outcomes, earlierIds, earlierTimes, usedBefore, monthLimits, keyUsedBefore, browserKeyLimits } =
+    written
   return signals.map(({ createdAt, month }, index) => {
     const outcome = outcomes?.[index] ?? 'recorded'
     const earlierTime = earlierTimes?.[index]
@@ -112,7 +116,7 @@ export async function writeSignals(
     const keyLimit = browserKeyLimits?.[keyIndex]
     return {
       outcome,
-      id: ids[index] as number | null,
+      id: outcome === 'recorded' ? firstId + index : (earlierIds?.[index] ?? null),
       createdAt: earlierTime ? new Date(earlierTime) : createdAt,
       month,
       used: countUp(usedBefore, monthIndex, outcome),

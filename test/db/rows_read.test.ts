@@ -96,3 +96,17 @@ test('a batch does not read all commits that merges have brought', async () => {
   expect(outcomes).toEqual(entries.map(() => 'added'))
   expect((after.get('merged_commits') ?? 0) - (before.get('merged_commits') ?? 0)).toBeLessThan(500)
 })
+
+test('a signal does not read the other prompts of its organisation', async () => {
+  const { db } = service.services
+  const { prompt, key } = await service.createTenant()
+  await db.sql`
+    insert into prompts (public_id, organisation_id, name, created_at)
+    select 'pmt_' || prompt.organisation_id || n, prompt.organisation_id, 'Other', now()
+    from prompts prompt, generate_series(1, 40) n
+    where prompt.public_id = ${prompt}`
+  const before = await readRows(db, 'index')
+  for (let round = 0; round < 20; round += 1) expect((await service.postSignal(prompt, key)).status).toBe(201)
+  const after = await readRows(db, 'index')
+  expect((after.get('prompts') ?? 0) - (before.get('prompts') ?? 0)).toBeLessThan(100)
+})

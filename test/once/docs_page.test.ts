@@ -41,7 +41,7 @@ test('calls the service with a key from the page', async () => {
     body: { data: [], pagination: { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 } },
   })
   // What is tried out carries no idempotency key of an example: this is a new signal.
-  expect(await execute(SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 2, value: 'positive' } } })
+  expect(await execute(SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 1_001, value: 'positive' } } })
   expect(troubles).toEqual([])
 })
 

@@ -95,7 +95,8 @@ if (engine === 'postgres') {
     const { db } = service.services
     const { id, organisationId } = await requirePrompt(db.sql, tenant.prompt)
     const first = await post({ 'idempotency-key': 'first' })
-    const ids = Array.from({ length: 10 }, (_, n) => String(first + n))
+    // Each write takes 1,000 ids.
+    const ids = Array.from({ length: 10 }, (_, n) => String(first + n * 1_000))
     const { erasing } = await db.transaction(async (sql) => {
       await sql`select from idempotency_keys where organisation_id = ${organisationId} for update`
       const erasing = db.sql`select erase_signals(${organisationId}, ${id}, ${ids}::text[]::bigint[])`
