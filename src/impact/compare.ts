@@ -4,10 +4,9 @@ import {
   differenceOf,
   divideCounts,
   type Estimate,
-  jointExcess,
+  isRuledOut,
   observedDifference,
   scale,
-  separateExcess,
   totalOf,
 } from './rate.ts'
 import type { Impact } from './schema.ts'
@@ -103,80 +102,27 @@ const farthest = 2 ** 20
  */
 function forecast(base: Counts, head: Counts, margin: number, { of, signals }: Growth): number | null {
   const observed = observedDifference(base, head)
-  const grow = (more: number): [Counts, Counts] => {
+  const decides = (more: number): boolean => {
     const share = signals / (signals + more)
-    return [of === 'both' ? divideCounts(base, share) : base, divideCounts(head, share)]
+    const [grownBase, grownHead] = [of === 'both' ? divideCounts(base, share) : base, divideCounts(head, share)]
+    const excludes = (difference: number) => isRuledOut(grownBase, grownHead, difference)
+    // Ends are rounded outwards, so one just beyond 0 becomes 0: the smallest shown difference must be ruled out, too.
+    if (excludes(Math.sign(observed) / scale)) return true
+    return Math.abs(observed) < margin && excludes(-margin) && excludes(margin)
   }
-  /** How far the joint and the separate sequence are from ruling a difference out with more signals. */
-  const excessesAt = (difference: number): [Excess, Excess] => [
-    (more) => jointExcess(...grow(more), difference),
-    (more) => separateExcess(...grow(more), difference, difference < observed ? -1 : 1),
-  ]
-  // Ends are rounded outwards, so one just beyond 0 becomes 0: the smallest shown difference must be ruled out, too.
-  const atZero = excessesAt(Math.sign(observed) / scale)
-  const atMargins = Math.abs(observed) < margin ? [excessesAt(-margin), excessesAt(margin)] : []
-  const decides = (more: number) => {
-    const isRuledOut = (excesses: Excess[]) => excesses.some((excess) => excess(more) >= 0)
-    return isRuledOut(atZero) || (atMargins.length > 0 && atMargins.every(isRuledOut))
+  let [tooFew, enough] = [0, 1]
+  while (!decides(enough)) {
+    if (enough === farthest) return null
+    tooFew = enough
+    enough *= 2
   }
-  // The first number that decides is one at which a sequence begins to rule out a difference.
-  const candidates = [atZero, ...atMargins].flatMap(([joint, separate]) => [
-    findJointStart(joint),
-    findSeparateStart(separate),
-  ])
-  const enough = candidates
-    .filter((more) => more !== null && decides(more))
-    .toSorted((a, b) => Number(a) - Number(b))[0]
-  if (!enough) return null
+  while (enough - tooFew > 1) {
+    const middle = Math.floor((tooFew + enough) / 2)
+    if (decides(middle)) enough = middle
+    else tooFew = middle
+  }
   const unit = 10 ** Math.max(Math.floor(Math.log10(enough)) - 1, 0)
   const rounded = Math.ceil(enough / unit) * unit
   // The joint sequence may stop ruling a difference out as the number grows.
   return decides(rounded) ? rounded : enough
-}
-
-type Excess = (more: number) => number
-
-/** Finds where the separate sequence begins to rule out a difference. Its excess only grows. */
-const findSeparateStart = (excess: Excess): number | null => (excess(farthest) < 0 ? null : bisect(excess, 0, farthest))
-
-/**
- * Finds where the joint sequence begins to rule out a difference. As one side outgrows the other, its excess may fall, rise
- * and fall again, so a peak may lie between two powers of two. Around it the excess is concave in the number's logarithm.
- */
-function findJointStart(excess: Excess): number | null {
-  let [before, last] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-  for (let more = 1; more <= farthest; more *= 2) {
-    const now = excess(more)
-    if (now >= 0) return bisect(excess, more / 2, more)
-    const isPeak = before < last && now <= last
-    if (isPeak && last + Math.max(last - before, last - now) >= 0) {
-      const peak = findPeak(excess, more / 4, more)
-      if (excess(peak) >= 0) return bisect(excess, more / 4, peak)
-    }
-    before = last
-    last = now
-  }
-  return null
-}
-
-/** The smallest number above `tooFew`, at most `enough`, at which the excess reaches 0. */
-function bisect(excess: Excess, tooFew: number, enough: number): number {
-  let [low, high] = [Math.floor(tooFew), enough]
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2)
-    if (excess(middle) >= 0) high = middle
-    else low = middle
-  }
-  return high
-}
-
-/** Finds a peak between two numbers by ternary search. */
-function findPeak(excess: Excess, from: number, to: number): number {
-  let [low, high] = [Math.floor(from), to]
-  while (high - low > 2) {
-    const third = Math.floor((high - low) / 3)
-    if (excess(low + third) < excess(high - third)) low += third
-    else high -= third
-  }
-  return Math.floor((low + high) / 2)
 }

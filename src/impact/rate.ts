@@ -76,16 +76,18 @@ export function differenceOf(base: Counts, head: Counts): Estimate | null {
 export const observedDifference = (base: Counts, head: Counts): number =>
   head.positive / totalOf(head) - base.positive / totalOf(base)
 
-/** How far the joint sequence is from ruling a difference out: from 0 on it is ruled out. */
-export const jointExcess = (base: Counts, head: Counts, difference: number): number =>
-  logEvidence(base, head, difference) - jointThreshold
+/** Whether either of the two sequences rules a difference out. */
+export function isRuledOut(base: Counts, head: Counts, difference: number): boolean {
+  if (isRuledOutJointly(base, head, difference)) return true
+  const end = difference < observedDifference(base, head) ? -1 : 1
+  return end * (difference - separateEnd(base, head, end)) >= 0
+}
 
-/** The same for the separate sequence, which rules out the differences beyond its `end`. */
-export const separateExcess = (base: Counts, head: Counts, difference: number, end: End): number =>
-  end * (difference - separateEnd(base, head, end))
+const isRuledOutJointly = (base: Counts, head: Counts, difference: number): boolean =>
+  logEvidence(base, head, difference) >= jointThreshold
 
 const jointEnd = (base: Counts, head: Counts, observed: number, end: End): number =>
-  findEnd(observed, end, (difference) => jointExcess(base, head, difference) >= 0)
+  findEnd(observed, end, (difference) => isRuledOutJointly(base, head, difference))
 
 const separateEnd = (base: Counts, head: Counts, end: End): number =>
   endOfSide(head, end) - endOfSide(base, end === 1 ? -1 : 1)
