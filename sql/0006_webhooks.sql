@@ -17,7 +17,7 @@ create table webhook_endpoints (
   claimed_until timestamptz(3),
   disabled_at timestamptz(3),
   disabled_reason text,
-  -- The last signal before the endpoint was created: it is not told of verdicts that were known then.
+  -- The last signal before the endpoint was created, or enabled again: it is not told of verdicts that were known then.
   created_after_signal bigint not null default coalesce(pg_sequence_last_value('signals_id_seq') + 999, 0),
   primary key (organisation_id, id),
   check ((disabled_at is null) = (disabled_reason is null))

@@ -16,6 +16,7 @@ import {
   deleteEndpoint,
   type EndpointValues,
   findEndpoint,
+  forgetSignals,
   insertEndpoint,
   lockEndpoint,
   lockEndpoints,
@@ -86,6 +87,7 @@ export const changeEndpoint = (
     const state = enabled ? enabledState : isNowDisabled ? disabledState(clock.now()) : {}
     const changed = { ...endpoint, ...values, ...state }
     await updateEndpoint(sql, id, changed)
+    if (enabled && endpoint.disabled_at) await forgetSignals(sql, id)
     const shown = show(changed)
     await recordAudit(sql, clock, actor, auditOf('endpoint.updated', organisationId, shown))
     return shown

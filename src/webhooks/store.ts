@@ -90,6 +90,11 @@ export async function updateEndpoint(sql: Sql, id: string, endpoint: EndpointVal
     where public_id = ${id}`
 }
 
+/** The endpoint is not told of verdicts from before, like a new one. */
+export async function forgetSignals(sql: Sql, id: string): Promise<void> {
+  await sql`update webhook_endpoints set created_after_signal = default where public_id = ${id}`
+}
+
 /** The secret so far signs beside the new one until then; with null it is forgotten. */
 export async function replaceSecret(sql: Sql, id: string, secret: string, oldEndsAt: Date | null): Promise<void> {
   await sql`

@@ -10,7 +10,7 @@ export async function insertEndpoints(db: Db, org: string, chosen: Chosen = {}):
   const { number = 1, url = 'https://example.com', events = null, prompts = null } = chosen
   await db.sql`
     insert into webhook_endpoints (public_id, organisation_id, kind, url, events, prompts, secret, created_at)
-    select 'whe_' || gen_random_uuid(), o.id, 'webhook', ${url}, ${events}::text[], ${prompts}::text[], 'whsec_x', now()
+    select 'whe_' || md5(gen_random_uuid()::text), o.id, 'webhook', ${url}, ${events}::text[], ${prompts}::text[], 'whsec_x', now()
     from organisations o, generate_series(1, ${number}::integer)
     where o.public_id = ${org}`
 }

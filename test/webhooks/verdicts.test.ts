@@ -2,9 +2,11 @@ import { expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { recordEntry } from '../../src/history/record.ts'
 import { DeadlineError } from '../../src/lib/deadline.ts'
+import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
+import { changeEndpoint, listEndpoints } from '../../src/webhooks/endpoints.ts'
 import { createVerdictWatch } from '../../src/webhooks/verdicts.ts'
 import { addSignals, deployed, merged, rollUp, type Sent } from '../impact/history.ts'
 import { createTestClock, type TestService } from '../service.ts'
@@ -159,12 +161,19 @@ test('an endpoint is not told of verdicts that were known before it was created'
   await send(flipped, after, 0, 3_000)
   await look()
   expect(await readTold(org)).toEqual(['fresh better', 'flipped worse'])
-  // The same for one that comes after another was removed.
+  // The same for one that comes after another was removed, and for one that was disabled.
   await db.sql`
     delete from webhook_endpoints where organisation_id = (select id from organisations where public_id = ${org})`
   await send(fresh, after, 0, 3_000)
   await insertEndpoints(db, org)
   await send(fresh, after, 0, 10)
+  await look()
+  const { id } = await requireOrganisation(db, org)
+  const [endpoint] = (await listEndpoints(db, id, { limit: 1, cursor: null })).data
+  const enable = (enabled: boolean) => changeEndpoint(db, clock, endpoint?.id as string, { enabled }, undefined)
+  await enable(false)
+  await send(old, after, 0, 3_000)
+  await enable(true)
   await look()
   expect(await readTold(org)).toEqual(['fresh better', 'flipped worse'])
 })
