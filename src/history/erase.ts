@@ -1,7 +1,7 @@
 import { type Actor, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { notFound } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
 import { repeatStep } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { showEntry } from './schema.ts'
@@ -34,7 +34,7 @@ export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId:
     const { id, organisationId, publicId: subject } = prompt
     const isThere = await lockHistories(sql, organisationId, [id], [subject])
     const entry = isThere ? await selectEntry(sql, prompt, entryId) : undefined
-    if (!entry) throw notFound()
+    if (!entry) throw new ServiceError('not_found', `There is no history entry ${entryId} of this prompt.`)
     await writeReconciliation(sql, organisationId, { inserts: [], updates: [], deletes: [entry], mergedCommits: [] })
     // A closing is reported once: what follows at the same commit is another one.
     const mayComeBack = entry.action !== 'pr_closed' && (entry.in_git || entry.on_github)

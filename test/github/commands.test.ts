@@ -37,7 +37,7 @@ test('prompts update sets the live branch, and history remove takes an entry out
   const remove = ['history', 'remove', String(recorded.id), '--prompt', id]
   expect(await operator.one(...remove)).toEqual({ prompt: id, removed: recorded.id })
   expect(await operator.json('history', 'list', '--prompt', id)).toEqual([])
-  expect(await operator.errorLine(...remove)).toStartWith('Not found.')
+  expect(await operator.errorLine(...remove)).toBe(`There is no history entry ${recorded.id} of this prompt.`)
 })
 
 test('webhooks github set shows a secret once, with which the binary takes deliveries', async () => {
