@@ -57,6 +57,11 @@ export function createServices(
     rate && createRateLimiter(rate, { clock, name, redis, onBreaker: metrics.rates.breakerChanged })
   const admission = createAdmission(db, redis, metrics.gate)
   const prompts = createPromptFinder(db)
+  db.listen(
+    'organisations',
+    (organisationId) => admission.forgetRefusals(Number(organisationId)),
+    () => admission.forgetRefusals(),
+  )
   const keys = createKeyVerifier(db, clock)
   let lostConnections = 0
   // The connection may have been lost in a failover to a server that lacks the last changes.
@@ -65,7 +70,7 @@ export function createServices(
     prompts.forget()
     keys.forget()
   })
-  db.listen('prompts', prompts.forget)
+  db.listen('prompts', prompts.forget, prompts.forget)
   const rollup = createSignalRollup(db)
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const drain = createDrain()

@@ -44,7 +44,7 @@ export const commands = onDatabase([
   },
   {
     usage: 'orgs set-plan ORG PLAN [--monthly-limit N]',
-    description: "changes the plan, everywhere within a second; without --monthly-limit the plan's limit applies",
+    description: "changes the plan; without --monthly-limit the plan's limit applies",
     check: limitOption,
     verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) =>

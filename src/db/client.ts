@@ -30,7 +30,7 @@ export type Db = {
   transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest, isolation?: Isolation): Promise<T>
   /** Runs a read of many rows once the organisation and the service have a permit for it. */
   heavyRead<T>(organisationId: number, read: () => Promise<T>): Promise<T>
-  /** Calls `onChange` for each notification, and when the subscription begins or begins again: some were missed. */
+  /** Calls `onGap` when the subscription begins and after a lost connection: earlier notifications were missed. */
   listen(...subscription: Subscription): void
   /** Calls the listener when a connection is lost, before anything is sent on one that takes its place. */
   onConnectionLost(listener: () => void): void

@@ -128,7 +128,7 @@ type Pool = ReturnType<typeof openPool>
 /** The connections for single statements, and those for transactions. */
 export type PoolPair = { statements: Pool; transactions: Pool }
 
-export type Subscription = [channel: string, onChange: () => void]
+export type Subscription = [channel: string, onNotice: (payload: string) => void, onGap: () => void]
 
 /** How long the pending statements of a pool may take when it is closed. */
 const endSeconds = 5
@@ -147,8 +147,7 @@ export function openPools(target: Target, session: SessionOptions, sizes: Record
   let current = open()
 
   // The driver itself subscribes again when it loses that connection.
-  const listen = ([channel, onChange]: Subscription) =>
-    current.statements.listen(channel, onChange, onChange).catch(() => {})
+  const listen = (subscription: Subscription) => current.statements.listen(...subscription).catch(() => {})
 
   const end = async ({ statements, transactions }: PoolPair) => {
     await Promise.all([statements.end({ timeout: endSeconds }), transactions.end({ timeout: endSeconds })])

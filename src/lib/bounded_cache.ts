@@ -29,6 +29,11 @@ export class BoundedCache<Key, Value> {
     while (this.#size > this.maxSize) this.evictOldest()
   }
 
+  clear(): void {
+    this.#entries.clear()
+    this.#size = 0
+  }
+
   delete(key: Key): void {
     const value = this.#entries.get(key)
     if (value === undefined) return

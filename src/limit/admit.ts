@@ -21,7 +21,7 @@ export type GateObserver = {
 export type Admission = ReturnType<typeof createAdmission>
 
 const maxOrganisations = 100_000
-/** How long a cached refusal holds, and so how long a raised limit may take to be noticed. */
+/** How long a cached refusal holds. The notification of a changed limit may be lost with its connection. */
 const refusalTrustedForMs = 1_000
 
 /** With Redis, refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
@@ -35,6 +35,8 @@ export function createAdmission(db: Db, redis?: Redis, observe?: GateObserver) {
     const found = await readUsages(db.sql, months)
     return new Map(months.map((month, index) => [idOf(month), found[index] as Usage]))
   }, idOf)
+  /** Zero until the service listens for changes of limits; no refusal is cached before. */
+  let invalidations = 0
 
   function findKnown(organisationId: number, month: Month): Usage | undefined {
     const known = usages.get(organisationId)
@@ -45,9 +47,11 @@ export function createAdmission(db: Db, redis?: Redis, observe?: GateObserver) {
   async function confirm(organisationId: number, month: Month): Promise<Usage> {
     const cached = refusals.find(organisationId, month)
     if (cached) return cached
+    const invalidationsBefore = invalidations
     const usage = (await findUsage({ organisationId, month })) as Usage
     usages.set(organisationId, { ...usage, month: month.name })
-    if (isFull(usage)) refusals.add(organisationId, month, usage)
+    const isCurrent = invalidations > 0 && invalidations === invalidationsBefore
+    if (isFull(usage) && isCurrent) refusals.add(organisationId, month, usage)
     return usage
   }
 
@@ -89,6 +93,12 @@ export function createAdmission(db: Db, redis?: Redis, observe?: GateObserver) {
         if (!isFarFromFull({ used, limit })) gate?.correct(organisationId, month, used)
       }
     },
+    /** Forgets cached refusals of one organisation, or of all, when limits may have changed. */
+    forgetRefusals(organisationId?: number): void {
+      invalidations += 1
+      if (organisationId === undefined) refusals.clear()
+      else refusals.delete(organisationId)
+    },
   }
 }
 
@@ -110,6 +120,8 @@ export function createRefusals(maxSize: number) {
     add(id: number, month: Month, { used, limit }: Usage): void {
       known.set(id, { used, limit, month: month.name, until: performance.now() + refusalTrustedForMs })
     },
+    delete: (id: number) => known.delete(id),
+    clear: () => known.clear(),
   }
 }
 

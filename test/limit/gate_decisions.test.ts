@@ -35,7 +35,7 @@ const away = new Error('away')
 test.each([
   ['a missing count is seeded, and counts within the limit pass', 10, [null, 2, 3], ['seeded', 'passed', 'passed']],
   ['a count that is too high is corrected', 10, [null, 11], ['seeded', 'corrected']],
-  ['a full month is refused', 1, [null], ['refused']],
+  ['a full month is refused', 1, [null, 2, 3], ['refused', 'refused', 'refused']],
   [
     'without an answer of Redis requests pass, and after two failures Redis is bypassed',
     10,
@@ -52,13 +52,17 @@ test.each([
   },
 )
 
-test('a confirmed refusal is repeated without asking Redis', async () => {
+test('a confirmed refusal is repeated without asking Redis, until limits may have changed', async () => {
   const id = await createOrganisation(0, 0)
   const answers = [null, null]
   const { admission } = createObserved(answers)
   const refusal = expect.objectContaining({ used: 0, limit: 0 })
+  admission.forgetRefusals()
   for (let call = 0; call < 3; call += 1) expect(await admission.admit(id, month())).toEqual(refusal)
   expect(answers).toHaveLength(1)
+  admission.forgetRefusals(id)
+  expect(await admission.admit(id, month())).toEqual(refusal)
+  expect(answers).toHaveLength(0)
 })
 
 test.each([
@@ -69,11 +73,13 @@ test.each([
   const id = await createOrganisation(2, 2)
   const key = `signals:{${id}}:${month().name}`
   const { admission, said } = createObserved()
-  await service.testRedis.del(key)
-  await poison(key)
-  expect(await admission.admit(id, month())).toEqual({ used: 2, limit: 2 })
-  expect(await service.testRedis.get(key)).toBe('3')
-  expect(said).toEqual(['refused'])
+  for (let time = 0; time < 3; time += 1) {
+    await service.testRedis.del(key)
+    await poison(key)
+    expect(await admission.admit(id, month())).toEqual({ used: 2, limit: 2 })
+    expect(await service.testRedis.get(key)).toBe('3')
+  }
+  expect(said).toEqual(['refused', 'refused', 'refused'])
 })
 
 test('Redis is not asked for an organisation that is far from its limit', async () => {

@@ -88,14 +88,18 @@ test.each([
 
 test('behind a pooler that passes no notifications on, changed tables are polled', async () => {
   const operator = createOperator(database.settings)
-  const { prompt } = await createTenant(database.settings)
+  const { org } = await createTenant(database.settings)
   await withPgbouncer('transaction', 5, async (url) => {
     const db = await openForService(readConfig({ DATABASE_URL: `${url}?prepare=false` }), {})
-    let changes = 0
-    db.listen('prompts', () => (changes += 1))
-    await eventually(() => changes, 1)
-    await operator.one('prompts', 'erase', prompt, '--yes')
-    await eventually(() => changes, 2)
+    let gaps = 0
+    db.listen(
+      'organisations',
+      () => {},
+      () => (gaps += 1),
+    )
+    await eventually(() => gaps, 1)
+    await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '77')
+    await eventually(() => gaps, 2)
     await db.close()
   })
 })
@@ -109,9 +113,13 @@ test('another server behind the pooler counts as a lost connection', async () =>
     close: async () => {},
   } as unknown as Db)
   db.onConnectionLost(() => events.push('lost'))
-  db.listen('prompts', () => events.push('changed'))
-  await eventually(() => events, ['changed'])
+  db.listen(
+    'prompts',
+    () => {},
+    () => events.push('gap'),
+  )
+  await eventually(() => events, ['gap'])
   server = 'second'
-  await eventually(() => events, ['changed', 'lost'])
+  await eventually(() => events, ['gap', 'lost', 'gap'])
   await db.close()
 })
