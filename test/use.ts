@@ -1,7 +1,7 @@
 // Set-up that test files share. Each function registers hooks and returns an object that is filled before the tests run,
 // so read its fields inside tests and hooks, never while the file loads. Hooks run in the order in which they are
 // registered: an afterAll that needs the service or the binary stands before these.
-import { afterAll, beforeAll, beforeEach, expect } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished } from 'bun:test'
 import type { Db } from '../src/db/client.ts'
 import { scopes } from '../src/lib/scopes.ts'
 import { type Client, createClient } from './client.ts'
@@ -52,13 +52,30 @@ export const useNewTenant = (service: TestService, monthlyLimit?: number): Tenan
 export const useAdmin = (service: TestService, tenant: Tenant, hook = beforeAll): { key: string; id: string } =>
   fill(() => service.createKey(tenant, [...scopes]), hook)
 
-export function useDatabase(): TestDatabase {
-  const database = fill(createDatabase)
-  afterAll(() => database.close())
+export type Database = { settings: Settings; operator: Operator; tenant: Tenant }
+
+/**
+ * A database without a server, and an operator who runs commands on it. It has a tenant if it is created with one. It is
+ * one for the file, or with other hooks one for each test.
+ */
+export function useDatabase(
+  create: () => Promise<TestDatabase & { tenant?: Tenant }> = createDatabase,
+  [before, after] = [beforeAll, afterAll],
+): Database {
+  const database = { settings: {}, operator: {}, tenant: {} } as Database
+  let close: TestDatabase['close']
+  before(async () => {
+    const created = await create()
+    close = created.close
+    Object.assign(database.settings, created.settings)
+    Object.assign(database.operator, createOperator(created.settings))
+    Object.assign(database.tenant, created.tenant)
+  })
+  after(() => close())
   return database
 }
 
-/** The same, opened by the test itself. */
+/** A database that the test itself has opened. */
 export function useOpenDatabase(): Db {
   const opened = fill(async () => {
     const database = await createDatabase()
@@ -69,27 +86,26 @@ export function useOpenDatabase(): Db {
   return opened
 }
 
-export type Program = { server: Server; client: Client; operator: Operator; tenant: Tenant; settings: Settings }
+export type Program = Database & { server: Server; client: Client }
 
 /**
  * The binary, serving a database with one tenant, whose limit is 1,000,000; a client of it; and an operator who runs
  * commands beside it. The file fails when the binary does not stop cleanly.
  */
 export function useProgram(more: () => Settings | Promise<Settings> = () => ({})): Program {
-  const program = { server: {}, client: {}, operator: {}, tenant: {}, settings: {} } as Program
-  let database: TestDatabase
+  const { server, client } = { server: {}, client: {} } as Program
+  afterAll(async () => expect(await server.stop()).toBe(0))
+  const database = useDatabase(createDatabaseWithTenant)
   beforeAll(async () => {
-    const { tenant, ...own } = await createDatabaseWithTenant()
-    database = own
-    Object.assign(program.tenant, tenant)
-    Object.assign(program.settings, database.settings)
-    Object.assign(program.operator, createOperator(database.settings))
-    Object.assign(program.server, await startServer({ ...database.settings, ...(await more()) }))
-    Object.assign(program.client, await createClient(program.server.url))
+    Object.assign(server, await startServer({ ...database.settings, ...(await more()) }))
+    Object.assign(client, await createClient(server.url))
   })
-  afterAll(async () => {
-    expect(await program.server.stop()).toBe(0)
-    await database.close()
-  })
-  return program
+  return { ...database, server, client }
+}
+
+/** Closes what a test has opened when the test ends. */
+export async function closeAfterTest<T extends { close(): unknown }>(opened: Promise<T>): Promise<T> {
+  const resource = await opened
+  onTestFinished(async () => void (await resource.close()))
+  return resource
 }

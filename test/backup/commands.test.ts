@@ -1,5 +1,5 @@
 // backup and restore as an operator runs them, on the service itself.
-import { afterAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -9,15 +9,10 @@ import { createDatabase, createDatabaseWithTenant, createEmptyDatabase, engine, 
 import { createFolder, createOperator, createTenant, eventually, run, startServer } from '../program.ts'
 import { entry } from '../service.ts'
 import { openDb } from '../tenant.ts'
+import { closeAfterTest } from '../use.ts'
 
 const folder = createFolder()
-const databases: TestDatabase[] = []
-afterAll(() => Promise.all(databases.map(({ close }) => close())))
-
-async function own(database: Promise<TestDatabase>) {
-  databases.push(await database)
-  return (await database).settings
-}
+const own = async (database: Promise<TestDatabase>) => (await closeAfterTest(database)).settings
 
 type Rows = (string | null)[][]
 

@@ -1,33 +1,26 @@
-import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Sql } from '../../src/db/client.ts'
 import { sendSignal } from '../client.ts'
-import { createDatabase, createDatabaseWithTenant, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
+import { createDatabase, createDatabaseWithTenant, redisPrefix, redisUrl } from '../harness.ts'
 import { createFolder, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
-import { openDb, type Tenant } from '../tenant.ts'
+import { openDb } from '../tenant.ts'
+import { closeAfterTest, useDatabase } from '../use.ts'
 
 /** For the load to become one, on a machine that may be busy with other things. */
 const LOAD_MS = 30_000
 
-let database: TestDatabase & { tenant: Tenant }
-const databases: TestDatabase[] = []
-
-beforeEach(async () => {
-  database = await createDatabaseWithTenant()
-  databases.push(database)
-})
-
-afterAll(() => Promise.all(databases.map(({ close }) => close())))
+const { settings, tenant } = useDatabase(createDatabaseWithTenant, [beforeEach, afterEach])
 
 /** Queries the database itself, with or without a server on it. */
 async function query<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
-  const db = await openDb(database.settings)
+  const db = await openDb(settings)
   return work(db.sql).finally(db.close)
 }
 
 /** Twenty callers that each post one signal after another, until the server is gone. */
-function load({ url }: Server, tenant: Tenant) {
+function load({ url }: Server) {
   const answers: { status: number; id?: number }[] = []
   const caller = async () => {
     for (;;) {
@@ -41,11 +34,11 @@ function load({ url }: Server, tenant: Tenant) {
 }
 
 /** Expects every acknowledged signal to be recorded, and the count to be that of the rows; returns their ids. */
-async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<Set<number>> {
+async function expectAllKept(acknowledged: number[]): Promise<Set<number>> {
   const { ids, used } = await query(async (sql) => {
     const rows = await sql<{ id: number }>`select id from signals`
     const [usage] = await sql<{ used: number }>`
-      select used from signal_usage u join organisations o on o.id = u.organisation_id where o.public_id = ${org}`
+      select used from signal_usage u join organisations o on o.id = u.organisation_id where o.public_id = ${tenant.org}`
     return { ids: new Set(rows.map(({ id }) => id)), used: usage?.used }
   })
   expect(acknowledged.filter((id) => !ids.has(id))).toEqual([])
@@ -54,16 +47,15 @@ async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<S
 }
 
 test('a stop under load answers and records every request it has accepted, and exits with 0', async () => {
-  const server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
-  const { tenant } = database
-  const { answers, ended } = load(server, tenant)
+  const server = await startServer({ ...settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
+  const { answers, ended } = load(server)
   await eventually(() => answers.length > 200, true, LOAD_MS)
   expect(await server.stop()).toBe(0)
   await ended
   expect([...new Set(answers.map(({ status }) => status))]).toEqual([201])
   const acknowledged = answers.map(({ id }) => id as number)
   // Every recorded signal was also answered, so that no caller has to send it again.
-  expect([...(await expectAllKept(acknowledged, tenant))].sort()).toEqual(acknowledged.sort())
+  expect([...(await expectAllKept(acknowledged))].sort()).toEqual(acknowledged.sort())
   const lines = server.log()
   const requests = lines.filter(({ msg }) => msg === 'request')
   expect(requests.filter(({ status }) => status === 201)).toHaveLength(answers.length)
@@ -74,27 +66,20 @@ test('a stop under load answers and records every request it has accepted, and e
 })
 
 test('a crash under load loses no acknowledged signal, and the count stays that of the rows', async () => {
-  const server = await startServer(database.settings)
-  const { tenant } = database
-  const { answers, ended } = load(server, tenant)
+  const server = await startServer(settings)
+  const { answers, ended } = load(server)
   await eventually(() => answers.length > 200, true, LOAD_MS)
   await server.kill()
   await ended
   expect([...new Set(answers.map(({ status }) => status))]).toEqual([201])
-  await expectAllKept(
-    answers.map(({ id }) => id as number),
-    tenant,
-  )
+  await expectAllKept(answers.map(({ id }) => id as number))
 
-  const again = await startServer(database.settings)
-  const after = load(again, tenant)
+  const again = await startServer(settings)
+  const after = load(again)
   await eventually(() => after.answers.length > 20, true, LOAD_MS)
   expect(await again.stop()).toBe(0)
   await after.ended
-  await expectAllKept(
-    [...answers, ...after.answers].map(({ id }) => id as number),
-    tenant,
-  )
+  await expectAllKept([...answers, ...after.answers].map(({ id }) => id as number))
 })
 
 test('hostile files in the working directory change nothing', async () => {
@@ -110,10 +95,10 @@ test('hostile files in the working directory change nothing', async () => {
   write('db/embedded_worker.ts', `require('node:fs').writeFileSync(${JSON.stringify(proof)}, 'run')`)
   write('package.json', '{"type":"commonjs","imports":{"#x":"./evil.ts"}}')
   write('tsconfig.json', '{"compilerOptions":{"paths":{"*":["./evil.ts"]}}}')
-  const server = await startServer(database.settings, [], folder)
+  const server = await startServer(settings, [], folder)
   await eventually(async () => (await fetch(`${server.url}/readyz`)).status, 200)
   expect(new URL(server.url).hostname).toBe('127.0.0.1')
-  expect((await run(['orgs', 'list', '--json'], { settings: database.settings, cwd: folder })).status).toBe(0)
+  expect((await run(['orgs', 'list', '--json'], { settings, cwd: folder })).status).toBe(0)
   expect(await server.stop()).toBe(0)
   expect(existsSync(proof)).toBe(false)
 })
@@ -142,9 +127,8 @@ test.each([
 })
 
 test('a port in use is reported in one line, also when another instance uses it', async () => {
-  const other = await createDatabase()
-  databases.push(other)
-  const server = await startServer(database.settings)
+  const other = await closeAfterTest(createDatabase())
+  const server = await startServer(settings)
   const { port } = new URL(server.url)
   const line = errorLineOf(await run(['serve', '--port', port], { settings: other.settings }))
   expect(line).toBe(`Cannot listen on 127.0.0.1 port ${port}: the port is in use. Stop the other program, or set PORT.`)

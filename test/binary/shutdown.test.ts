@@ -1,26 +1,19 @@
 // How the binary stops: no request that it has accepted is lost, and callers learn of the stop in time.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { sendSignal } from '../client.ts'
-import { createDatabaseWithTenant, type TestDatabase } from '../harness.ts'
-import { createOperator, eventually, run, type Server, startServer, startStopwatch } from '../program.ts'
+import { createDatabaseWithTenant } from '../harness.ts'
+import { eventually, run, type Server, startServer, startStopwatch } from '../program.ts'
 import { formatSignal, isWhole, openConnection } from '../socket.ts'
-import type { Tenant } from '../tenant.ts'
+import { useDatabase } from '../use.ts'
 
-let database: TestDatabase & { tenant: Tenant }
 let server: Server
 
-async function start(settings: Record<string, string> = {}): Promise<void> {
-  server = await startServer({ ...database.settings, ...settings })
+async function start(more: Record<string, string> = {}): Promise<void> {
+  server = await startServer({ ...settings, ...more })
 }
 
-beforeEach(async () => {
-  database = await createDatabaseWithTenant()
-})
-
-afterEach(async () => {
-  await server.kill()
-  await database.close()
-})
+afterEach(() => server.kill())
+const { operator, settings, tenant } = useDatabase(createDatabaseWithTenant, [beforeEach, afterEach])
 
 const words = () => server.log().map(({ msg }) => msg)
 
@@ -29,7 +22,7 @@ const hasSaid = (word: string) => eventually(() => words().includes(word), true)
 /** A request whose body is not sent yet; the test sends it later. */
 async function beginPost(): Promise<{ finish(): Promise<string> }> {
   const { socket, until } = await openConnection(server.url)
-  const text = formatSignal(database.tenant)
+  const text = formatSignal(tenant)
   socket.write(text.slice(0, -5))
   await eventually(async () => {
     const metrics = await (await fetch(`${server.url}/metrics`)).text()
@@ -53,8 +46,8 @@ test('is not ready from the signal on, and serves on until load balancers had ti
   const { port } = new URL(server.url)
   expect((await run(['healthcheck'], { settings: { PORT: port } })).status).toBe(1)
   expect((await fetch(`${server.url}/livez`)).status).toBe(200)
-  expect((await sendSignal(server.url, database.tenant)).status).toBe(201)
-  const headers = { authorization: `Bearer ${database.tenant.key}` }
+  expect((await sendSignal(server.url, tenant)).status).toBe(201)
+  const headers = { authorization: `Bearer ${tenant.key}` }
   const exported = await fetch(`${server.url}/api/v1/signals/export`, { headers })
   expect(await exported.text()).toMatch(/^\{.*"value":"positive".*\}\n$/)
   // A second signal ends it now, unless it comes so soon that it is the first one, passed on.
@@ -83,7 +76,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)('after %s a request under way is finis
   expect(await begun.finish()).toStartWith('HTTP/1.1 201 ')
   expect(await server.ended()).toBe(0)
   expect(words()).toEqual(['serving', 'stopping', 'request', 'stopped'])
-  expect(await createOperator(database.settings).one('orgs', 'list')).toMatchObject({ used: 1 })
+  expect(await operator.one('orgs', 'list')).toMatchObject({ used: 1 })
 })
 
 test('requests that do not end in time are aborted, and the log says so', async () => {
@@ -100,7 +93,7 @@ async function keepAsking(): Promise<string> {
   const { socket, answer, isClosed, until } = await openConnection(server.url)
   for (;;) {
     const before = answer().length
-    socket.write(formatSignal(database.tenant))
+    socket.write(formatSignal(tenant))
     await until((all) => isWhole(all.slice(before)))
     const last = answer().slice(before)
     if (!isWhole(last)) return 'closed too early'
@@ -117,7 +110,7 @@ test.each(['0', '1'])(
   async (seconds) => {
     await start({ DRAIN_SECONDS: seconds })
     const callers = Array.from({ length: 16 }, keepAsking)
-    await eventually(async () => (await createOperator(database.settings).one('orgs', 'list')).used > 100, true)
+    await eventually(async () => (await operator.one('orgs', 'list')).used > 100, true)
     expect(await server.stop()).toBe(0)
     expect(await Promise.all(callers)).toEqual(Array(16).fill('closed after its last answer'))
   },

@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks'
 import { createCertificate } from '../certificate.ts'
 import { createDatabaseWithTenant } from '../harness.ts'
 import { createFolder, createOperator, eventually, type Row, type Server, startServer } from '../program.ts'
+import { closeAfterTest } from '../use.ts'
 import { hang, type Received, useReceiver } from '../webhooks/receiver.ts'
 
 const made = createCertificate(createFolder(), 'localhost', '-addext', 'subjectAltName=DNS:localhost')
@@ -27,7 +28,7 @@ const proxy = createServer((socket) => {
 afterAll(() => proxy.close())
 
 async function start() {
-  const { tenant, ...database } = await createDatabaseWithTenant()
+  const { tenant, ...database } = await closeAfterTest(createDatabaseWithTenant())
   const proxyUrl = `http://127.0.0.1:${(proxy.address() as { port: number }).port}`
   const settings = {
     ...database.settings,
@@ -57,12 +58,11 @@ async function start() {
         status,
         response_text,
       ]),
-    close: database.close,
   }
 }
 
 test('the binary sends over TLS to the name of the certificate, and through no proxy', async () => {
-  const { startServer, createEndpoint, record, deliveries, close } = await start()
+  const { startServer, createEndpoint, record, deliveries } = await start()
   const server = await startServer()
   const { id, secret } = await createEndpoint(url)
   const misnamed = await createEndpoint(`https://127.0.0.1:${port}/hook`)
@@ -74,11 +74,10 @@ test('the binary sends over TLS to the name of the certificate, and through no p
   expect(receiver.received).toHaveLength(1)
   expect(proxied).toBe(0)
   expect(await server.stop()).toBe(0)
-  await close()
 })
 
 test('a stop does not wait for a receiver that hangs, and the next start sends the event immediately', async () => {
-  const { startServer, createEndpoint, record, deliveries, close } = await start()
+  const { startServer, createEndpoint, record, deliveries } = await start()
   receiver.answer = hang
   const { id } = await createEndpoint(url)
   const first = await startServer()
@@ -89,5 +88,4 @@ test('a stop does not wait for a receiver that hangs, and the next start sends t
   const second = await startServer()
   await eventually(() => deliveries(id), [['delivered', 'thanks']], 15_000)
   expect(await second.stop()).toBe(0)
-  await close()
 })

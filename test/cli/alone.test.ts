@@ -1,23 +1,18 @@
-import { beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { engine } from '../harness.ts'
-import { createFolder, createOperator, type Operator, PROGRAM, run } from '../program.ts'
+import { createFolder, PROGRAM, run } from '../program.ts'
 import { entry } from '../service.ts'
 import { useDatabase } from '../use.ts'
 
-const database = useDatabase()
-let operator: Operator
-
-beforeAll(() => {
-  operator = createOperator(database.settings)
-})
+const { operator, settings } = useDatabase()
 
 test('each command sees the changes of the ones before it', async () => {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Test', '--plan', 'free')
   const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Test')
   const stdin = JSON.stringify(entry({ prompt }))
-  expect(await run(['history', 'import', '-', '--json'], { settings: database.settings, stdin })).toEqual({
+  expect(await run(['history', 'import', '-', '--json'], { settings, stdin })).toEqual({
     status: 0,
     stdout: '{"recorded":1}\n',
     stderr: '',
@@ -35,7 +30,7 @@ test('concurrent commands wait for each other, and none is rejected', async () =
 
 async function runShell(line: string): Promise<[number, string]> {
   const shell = Bun.spawn(['bash', '-c', `set -o pipefail; ${line}`], {
-    env: { PATH: process.env.PATH, PROGRAM, ...database.settings },
+    env: { PATH: process.env.PATH, PROGRAM, ...settings },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   return [await shell.exited, await shell.stderr.text()]

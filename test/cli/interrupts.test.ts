@@ -1,14 +1,13 @@
 // Ctrl-C: every command ends with one line that says what was and was not done, and leaves nothing half done.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PROGRAM } from '../binary.ts'
 import { createClone } from '../git/clone.ts'
-import { createDatabaseWithTenant, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
+import { createDatabaseWithTenant, createEmptyDatabase, engine } from '../harness.ts'
 import {
   awaitSignalHandlers,
   createFolder,
-  createOperator,
   eventually,
   onTerminal,
   run,
@@ -16,25 +15,18 @@ import {
   startStopwatch,
 } from '../program.ts'
 import { entry } from '../service.ts'
-import { openDb, type Tenant } from '../tenant.ts'
+import { openDb } from '../tenant.ts'
+import { closeAfterTest, useDatabase } from '../use.ts'
 
 /** A loaded machine may take its time to get a command going. */
 const WAIT_MS = 20_000
 
-let database: TestDatabase & { tenant: Tenant }
-const databases: TestDatabase[] = []
+const { operator, settings, tenant } = useDatabase(createDatabaseWithTenant)
 
-beforeAll(async () => {
-  database = await createDatabaseWithTenant()
-  databases.push(database)
-})
-
-afterAll(() => Promise.all(databases.map(({ close }) => close())))
-
-function start(args: string[], settings: Settings) {
+function start(args: string[], on: Settings = settings) {
   const child = Bun.spawn([PROGRAM, ...args], {
     cwd: createFolder(),
-    env: { PATH: process.env.PATH, ...settings },
+    env: { PATH: process.env.PATH, ...on },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const ended = async () => {
@@ -58,18 +50,18 @@ function start(args: string[], settings: Settings) {
 const interrupted = (line: string, status = 130) => ({ status, stdout: '', stderr: `prompt-signals: ${line}\n` })
 
 test('an import that waits for its input records nothing', async () => {
-  const { prompt } = database.tenant
-  const command = start(['history', 'import', '-'], database.settings)
+  const { prompt } = tenant
+  const command = start(['history', 'import', '-'])
   command.stdin.write(`${JSON.stringify(entry({ prompt }))}\n`)
   await command.stdin.flush()
   expect(await command.interrupt('SIGINT', 500)).toEqual(interrupted('Interrupted: nothing was recorded.'))
-  expect(await createOperator(database.settings).json('history', 'list', '--prompt', prompt)).toEqual([])
+  expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([])
 })
 
 test('a command whose input nobody writes to ends at once', async () => {
   const pipe = join(createFolder(), 'pipe')
   expect(Bun.spawnSync(['mkfifo', pipe]).exitCode).toBe(0)
-  const command = start(['history', 'import', pipe], database.settings)
+  const command = start(['history', 'import', pipe])
   const stop = startStopwatch()
   expect(await command.interrupt('SIGINT', 500)).toEqual(interrupted('Interrupted: nothing was recorded.'))
   // Far below the ten seconds that a command has to close what it has opened.
@@ -78,9 +70,8 @@ test('a command whose input nobody writes to ends at once', async () => {
 
 test('a restore that waits for its input restores nothing, and the database can be restored into', async () => {
   const file = join(createFolder(), 'backup')
-  await createOperator(database.settings).one('backup', file)
-  const empty = await createEmptyDatabase()
-  databases.push(empty)
+  await operator.one('backup', file)
+  const empty = await closeAfterTest(createEmptyDatabase())
   const command = start(['restore', '-'], empty.settings)
   command.stdin.write(readFileSync(file).subarray(0, 100))
   await command.stdin.flush()
@@ -89,7 +80,7 @@ test('a restore that waits for its input restores nothing, and the database can 
 })
 
 test('a backup leaves no unfinished file', async () => {
-  const db = await openDb(database.settings, { maxConnections: 2 })
+  const db = await openDb(settings, { maxConnections: 2 })
   // Enough for the backup to be interrupted while it writes.
   const rows = engine === 'postgres' ? 300_000 : 60_000
   await db.sql.script(`
@@ -97,7 +88,7 @@ test('a backup leaves no unfinished file', async () => {
     select 'org_many_' || n, md5(n::text), 'free', now() from generate_series(1, ${rows}) n`)
   await db.close()
   const folder = createFolder()
-  const command = start(['backup', join(folder, 'file')], database.settings)
+  const command = start(['backup', join(folder, 'file')])
   await eventually(() => readdirSync(folder).length, 1, WAIT_MS)
   expect(await command.interrupt()).toEqual(interrupted('Interrupted: no complete backup was written.'))
   expect(readdirSync(folder)).toEqual([])
@@ -114,8 +105,10 @@ async function interruptAtRequest(argsFor: (address: URL) => string[]) {
     },
   })
   try {
-    const settings = { PORT: `${silent.port}`, PROMPT_SIGNALS_KEY: `psk_${'0'.repeat(36)}` }
-    const command = start(argsFor(silent.url), settings)
+    const command = start(argsFor(silent.url), {
+      PORT: `${silent.port}`,
+      PROMPT_SIGNALS_KEY: `psk_${'0'.repeat(36)}`,
+    })
     await asked.promise
     return await command.interrupt()
   } finally {
@@ -141,7 +134,6 @@ test('a health check says nothing of a server that has not answered yet', async 
 })
 
 test('what asks before it erases has changed nothing', async () => {
-  const { settings, tenant } = database
   for (const command of ['prompts erase', 'signals purge --before 2026-01-01 --prompt']) {
     const shown = await onTerminal([...command.split(' '), tenant.prompt], settings, '\x03', 130)
     expect(shown).toContain('Interrupted: nothing was changed.')
@@ -150,21 +142,13 @@ test('what asks before it erases has changed nothing', async () => {
 
 if (engine === 'postgres') {
   test('a prompt is partly erased, though the database has not answered to the last step', async () => {
-    const { settings, tenant } = database
-    const { id: prompt } = await createOperator(settings).one(
-      'prompts',
-      'create',
-      '--org',
-      tenant.org,
-      '--name',
-      'Erased',
-    )
+    const { id: prompt } = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Erased')
     const stdin = JSON.stringify({ id: 1, value: 'positive', created_at: '2026-01-01T00:00:00Z' })
     expect((await run(['signals', 'import', '-', '--prompt', prompt], { settings, stdin })).status).toBe(0)
     const db = await openDb(settings, { maxConnections: 2 })
     await db.transaction(async (sql) => {
       await sql`lock table signals in exclusive mode`
-      const command = start(['prompts', 'erase', prompt, '--yes'], settings)
+      const command = start(['prompts', 'erase', prompt, '--yes'])
       const isArchived = async () => (await db.sql`select from prompts where public_id = ${prompt} and archived`).length
       await eventually(isArchived, 1, WAIT_MS)
       expect(await command.interrupt('SIGINT', 500)).toEqual(
@@ -172,11 +156,11 @@ if (engine === 'postgres') {
       )
     })
     await db.close()
-    expect(await createOperator(settings).one('prompts', 'erase', prompt, '--yes')).toEqual({ erased: prompt })
+    expect(await operator.one('prompts', 'erase', prompt, '--yes')).toEqual({ erased: prompt })
   })
 
   test('a change without an answer of the database, or without its connection, is uncertain; a query changes nothing', async () => {
-    const db = await openDb(database.settings, { maxConnections: 2 })
+    const db = await openDb(settings, { maxConnections: 2 })
     const blocked = () =>
       db.sql<{ count: number }>`
         select count(*)::int as count from pg_stat_activity
@@ -185,7 +169,7 @@ if (engine === 'postgres') {
     try {
       await db.transaction(async (sql) => {
         await sql`lock table organisations in exclusive mode`
-        const command = start(['orgs', 'create', '--name', 'Held', '--plan', 'free'], database.settings)
+        const command = start(['orgs', 'create', '--name', 'Held', '--plan', 'free'])
         await eventually(isBlocked, 1, WAIT_MS)
         expect(await command.interrupt()).toEqual(
           interrupted(
@@ -197,7 +181,7 @@ if (engine === 'postgres') {
       await eventually(isBlocked, 0, WAIT_MS)
       await db.transaction(async (sql) => {
         await sql`lock table organisations in exclusive mode`
-        const command = start(['orgs', 'create', '--name', 'Lost', '--plan', 'free'], database.settings)
+        const command = start(['orgs', 'create', '--name', 'Lost', '--plan', 'free'])
         await eventually(isBlocked, 1, WAIT_MS)
         await sql`
           select pg_terminate_backend(pid) from pg_stat_activity
@@ -212,7 +196,7 @@ if (engine === 'postgres') {
       })
       await db.transaction(async (sql) => {
         await sql`lock table organisations in access exclusive mode`
-        const command = start(['orgs', 'list'], database.settings)
+        const command = start(['orgs', 'list'])
         await eventually(isBlocked, 1, WAIT_MS)
         expect(await command.interrupt()).toEqual(interrupted('Interrupted: nothing was changed.'))
       })

@@ -1,10 +1,9 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { createOperator, type Operator, run } from '../program.ts'
+import { run } from '../program.ts'
 import { openDb } from '../tenant.ts'
 import { useDatabase } from '../use.ts'
 
-const database = useDatabase()
-let operator: Operator
+const { operator, settings } = useDatabase()
 let org: string
 let prompt: string
 
@@ -13,10 +12,9 @@ const today = now.toISOString().slice(0, 10)
 const tomorrow = new Date(now.getTime() + 86_400_000).toISOString().slice(0, 10)
 
 beforeAll(async () => {
-  operator = createOperator(database.settings)
   ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
   ;({ id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting'))
-  const db = await openDb(database.settings)
+  const db = await openDb(settings)
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, metadata, created_at)
     select p.organisation_id, p.id, s.value, s.metadata::jsonb, ${now}::timestamptz
@@ -95,7 +93,7 @@ test('usage shows the month by day and by prompt', async () => {
 
 test('an unknown interval is wrong usage', async () => {
   const stats = ['signals', 'stats', '--prompt', prompt, '--interval', 'year']
-  const { status, stderr } = await run(stats, { settings: database.settings })
+  const { status, stderr } = await run(stats, { settings })
   expect(status).toBe(2)
   expect(stderr).toStartWith('prompt-signals: --interval must be one of hour, day, week, month\n')
 })

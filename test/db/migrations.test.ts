@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
@@ -8,22 +8,17 @@ import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, engine } from '../harness.ts'
 import { createOperator, errorLineOf, eventually, rejectionOf, run, startServer } from '../program.ts'
-
-const closings: (() => Promise<void>)[] = []
-afterAll(async () => {
-  for (const close of closings) await close()
-})
+import { closeAfterTest } from '../use.ts'
 
 /** A migrated database of the test's own, opened without a look at its schema. */
 async function openOwn() {
-  const database = await createDatabase()
-  closings.push(database.close)
+  const { settings } = await closeAfterTest(createDatabase())
   const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
   const use = async <T>(work: (db: Db) => Promise<T>): Promise<T> => {
-    const db = await openAny(readConfig({}, database.settings), options)
+    const db = await openAny(readConfig({}, settings), options)
     return work(db).finally(db.close)
   }
-  return { settings: database.settings, use }
+  return { settings, use }
 }
 
 /** Back to nothing; the database itself stays. */

@@ -50,7 +50,6 @@ async function exercise(round: string): Promise<void> {
   await hook.deliver('pull_request', merged())
   await pruneIdempotencyKeys(db, clock.now())
   await pruneDeliveries(db, clock.now())
-  await replica.stop()
 }
 
 async function readSignals(replica: Client, prompt: string, key: string): Promise<void> {

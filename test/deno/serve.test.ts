@@ -13,7 +13,7 @@ import {
   type Server,
   startServer,
 } from '../program.ts'
-import { useDatabase } from '../use.ts'
+import { closeAfterTest, useDatabase } from '../use.ts'
 import { type Received, useReceiver } from '../webhooks/receiver.ts'
 
 const database = useDatabase()
@@ -82,7 +82,7 @@ test('serves, counts and ends on Deno as it does on Bun', async () => {
 })
 
 test('counts callers by the addresses that a trusted proxy names on Deno', async () => {
-  const { tenant, ...own } = await createDatabaseWithTenant()
+  const { tenant, ...own } = await closeAfterTest(createDatabaseWithTenant())
   const limits = { TRUSTED_PROXIES: '127.0.0.0/8', RATE_LIMIT_PER_ADDRESS: '2/h', RATE_LIMIT_PER_KEY: '3/h' }
   const limited = await startServer({ ...own.settings, ...limits, DENO_DIR }, [], root, program)
   const { key, prompt } = tenant
@@ -97,5 +97,4 @@ test('counts callers by the addresses that a trusted proxy names on Deno', async
     answers.push(await ask(address))
   expect(answers).toEqual([200, 200, 'address_rate', 200, 'key_rate', 'key_rate'])
   expect([await limited.stop(), limited.stderr()]).toEqual([0, ''])
-  await own.close()
 })

@@ -183,7 +183,6 @@ test('exactly the limit is recorded by 50 racing callers of two replicas, among 
   const statusesOf = (caller: string) =>
     Promise.all(Array.from({ length: 50 }, (_, index) => statusVia(index % 2 ? service : replica, caller)))
   const [limited, ordinary] = await Promise.all([statusesOf(key), statusesOf(own.key)])
-  await replica.stop()
   expect(limited.toSorted()).toEqual([...Array(20).fill(201), ...Array(30).fill(429)])
   expect(ordinary).toEqual(Array(50).fill(201))
   expect(await usedBy(service, id)).toBe(20)

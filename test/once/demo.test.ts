@@ -6,6 +6,7 @@ import { createOrganisation, readOrganisation } from '../../src/orgs/manage.ts'
 import { createDatabase } from '../harness.ts'
 import { createFolder, createOperator, eventually, type Operator, type Row, startServer } from '../program.ts'
 import { openDb } from '../tenant.ts'
+import { closeAfterTest } from '../use.ts'
 
 const verdicts = {
   greeting: ['better', 'worse', 'undecided', null],
@@ -89,22 +90,21 @@ test.concurrent('the demo leaves a Postgres database alone', async () => {
 test.each(['2026-03-01T00:00:00.500Z', '2026-05-31T23:59:59.000Z', '2026-11-15T12:00:00.000Z'])(
   'started at %s, the demo tells the story of docs/signals.md and fits its plan',
   async (now) => {
-    const database = await createDatabase()
+    const { settings } = await closeAfterTest(createDatabase())
     const clock = { now: () => new Date(now) }
-    const db = await openDb(database.settings)
+    const db = await openDb(settings)
     const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
     const [greeting] = (await createDemoPrompts(db, clock, org)) as [string]
     const { used, monthly_limit } = await readOrganisation(db, clock, 1)
     expect(used).toBeLessThan(0.8 * monthly_limit)
     await db.close()
 
-    const operator = createOperator(database.settings)
+    const operator = createOperator(settings)
     const documented = await Bun.file(join(import.meta.dir, '../../docs/signals.md')).text()
     for (const more of [[], ['--base', '3', '--head', '6', '--margin', '0.12']]) {
       const [sentence] = (await operator.plain('impact', '--prompt', greeting, ...more)).split('\n')
       expect(documented).toContain(`\n${sentence}\n`)
     }
     expect(await verdictsOf(operator, await operator.json('prompts', 'list', '--org', org))).toEqual(verdicts)
-    await database.close()
   },
 )

@@ -7,25 +7,16 @@ import { join } from 'node:path'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { type Clone, createClone, gitEnvironment, runGit } from '../git/clone.ts'
-import {
-  createFolder,
-  createOperator,
-  errorLineOf,
-  type Operator,
-  rejectionOf,
-  run,
-  type Settings,
-} from '../program.ts'
+import { createFolder, errorLineOf, rejectionOf, run, type Settings } from '../program.ts'
 import { useDatabase } from '../use.ts'
 
 const database = useDatabase()
-let operator: Operator
+const { operator } = database
 let org: string
 let prompt: string
 let clone: Clone
 
 beforeAll(async () => {
-  operator = createOperator(database.settings)
   org = (await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')).id
   const file = ['--repository', 'acme/prompts', '--path', 'a.md']
   prompt = (await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)).id

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { presets } from '../../src/lib/scopes.ts'
 import { createDatabase } from '../harness.ts'
 import { createFolder, createOperator, errorLineOf, eventually, run, startServer } from '../program.ts'
+import { closeAfterTest } from '../use.ts'
 
 test('an empty service says how to begin: init prints a link that signs in, and three lines that work', async () => {
   const DATA_DIR = join(createFolder(), 'data')
@@ -31,11 +32,10 @@ test('an empty service says how to begin: init prints a link that signs in, and 
 })
 
 test('init works on Postgres too, with the name that is given', async () => {
-  const database = await createDatabase()
+  const database = await closeAfterTest(createDatabase())
   const operator = createOperator({ ...database.settings, PORT: '3000' })
   const made = await operator.one('init', '--name', 'Acme')
   expect(made).toMatchObject({ key: expect.stringMatching(/^psk_/), link: expect.stringContaining(made.key) })
   expect(await operator.json('orgs', 'list')).toMatchObject([{ id: made.org, name: 'Acme', plan: 'business' }])
   expect(await operator.json('prompts', 'list', '--org', 'Acme')).toMatchObject([{ id: made.prompt }])
-  await database.close()
 })

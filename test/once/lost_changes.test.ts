@@ -9,22 +9,22 @@ import type { Listener } from '../../src/platform.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { type Answer, type Client, createClient } from '../client.ts'
 import { inFullRun } from '../full.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 import { entry, serve, type Tenant } from '../service.ts'
 import { withPostgres } from '../services.ts'
 import { urlOfDatabase } from '../templates.ts'
 import { insertTenant } from '../tenant.ts'
+import { useDatabase } from '../use.ts'
 
 const rounds = inFullRun(20, 5)
 const marker = 'of-the-new-tenant'
 
-let database: TestDatabase
+const { settings } = useDatabase()
 let proxy: TcpProxy
 const replicas: { services: Services; listener: Listener; client: Client }[] = []
 
-const url = () => database.settings.DATABASE_URL as string
+const url = () => settings.DATABASE_URL as string
 const name = () => new URL(url()).pathname.slice(1)
 
 const asAdmin = <T>(use: Parameters<typeof withPostgres<T>>[1]): Promise<T> =>
@@ -40,7 +40,6 @@ async function onDatabase<T>(use: (db: Db) => Promise<T>): Promise<T> {
 }
 
 beforeAll(async () => {
-  database = await createDatabase()
   await asAdmin((sql) => sql`create database ${sql(`${name()}_earlier`)} template ${sql(name())}`)
   proxy = await createProxy(url())
   for (let number = 0; number < 2; number++) {
@@ -57,7 +56,6 @@ afterAll(async () => {
     await services.close()
   }
   proxy.close()
-  await database.close()
 })
 
 /** Every kind of request that names a prompt, on both replicas, one after another until it is stopped. */

@@ -1,21 +1,19 @@
 // What only a Postgres server makes possible: many concurrent migrators, and a database of another encoding.
-import { afterAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { migrations } from '../../src/platform.ts'
 import { inFullRun } from '../full.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createDatabase } from '../harness.ts'
 import { errorLineOf, readJsonLines, run } from '../program.ts'
 import { withPostgres } from '../services.ts'
 import { urlOfDatabase } from '../templates.ts'
+import { closeAfterTest } from '../use.ts'
 
 const migrators = inFullRun(20, 6)
-const databases: TestDatabase[] = []
-afterAll(() => Promise.all(databases.map(({ close }) => close())))
 
 /** An empty database in the place of a copy of the template, so that it is removed like one. */
 async function createEmpty(encoding: string): Promise<string> {
-  const database = await createDatabase()
-  databases.push(database)
-  const url = database.settings.DATABASE_URL as string
+  const { settings } = await closeAfterTest(createDatabase())
+  const url = settings.DATABASE_URL as string
   const name = new URL(url).pathname.slice(1)
   await withPostgres(urlOfDatabase(url, 'postgres'), async (sql) => {
     await sql`drop database ${sql(name)} with (force)`
@@ -30,7 +28,7 @@ const slowChanges = `
   create function slow.down() returns event_trigger language plpgsql as 'begin perform pg_sleep(0.03); end';
   create event trigger slow_down on ddl_command_start execute function slow.down()`
 
-test.concurrent('concurrent migrators all succeed, and each migration is applied once', async () => {
+test('concurrent migrators all succeed, and each migration is applied once', async () => {
   const settings = { DATABASE_URL: await createEmpty('UTF8') }
   await withPostgres(settings.DATABASE_URL, (sql) => sql.unsafe(slowChanges))
   const finished = await Promise.all(Array.from({ length: migrators }, () => run(['migrate', '--json'], { settings })))
@@ -48,7 +46,7 @@ test.concurrent('concurrent migrators all succeed, and each migration is applied
   expect(rows.map(({ name }) => name)).toEqual(names)
 })
 
-test.concurrent('a database that cannot hold every text is rejected', async () => {
+test('a database that cannot hold every text is rejected', async () => {
   const settings = { DATABASE_URL: await createEmpty('SQL_ASCII') }
   const line = errorLineOf(await run(['migrate'], { settings }))
   expect(line).toBe('The database is encoded as SQL_ASCII; create it with encoding UTF8.')

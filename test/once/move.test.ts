@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { createEmptyDatabase } from '../harness.ts'
 import { createFolder, createOperator, createTenant, PROGRAM, type Settings } from '../program.ts'
+import { closeAfterTest } from '../use.ts'
 
 /** Line by line, but for the first, which says when it was made. */
 async function contentOf(settings: Settings): Promise<string[]> {
@@ -29,7 +30,7 @@ async function move(from: Settings, to: Settings): Promise<string> {
 
 test('one line moves everything to Postgres, and one back, with every row and number the same', async () => {
   const [first, last] = [{ DATA_DIR: join(createFolder(), 'data') }, { DATA_DIR: join(createFolder(), 'data') }]
-  const postgres = await createEmptyDatabase()
+  const postgres = await closeAfterTest(createEmptyDatabase())
   const operator = createOperator(first)
   const { prompt, keyId } = await createTenant(first, 7)
   await operator.one('keys', 'revoke', keyId)
@@ -43,5 +44,4 @@ test('one line moves everything to Postgres, and one back, with every row and nu
   expect(await contentOf(postgres.settings)).toEqual(content)
   expect(await move(postgres.settings, last)).toBe(`prompt-signals: Created a new database in ${last.DATA_DIR}.\n`)
   expect(await contentOf(last)).toEqual(content)
-  await postgres.close()
 })

@@ -7,7 +7,7 @@ import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
 import { openForService } from '../../src/db/open.ts'
 import { pollChanges } from '../../src/db/pooler.ts'
-import { createOperator, createTenant, errorLineOf, eventually, run } from '../program.ts'
+import { createTenant, errorLineOf, eventually, run } from '../program.ts'
 import { findOrInstall, pgbouncerProgram } from '../programs.ts'
 import { urlOfDatabase } from '../templates.ts'
 import { type Recipe, startThrowaway } from '../throwaway.ts'
@@ -87,7 +87,6 @@ test.each([
 })
 
 test('behind a pooler that passes no notifications on, changed tables are polled', async () => {
-  const operator = createOperator(database.settings)
   const { org } = await createTenant(database.settings)
   await withPgbouncer('transaction', 5, async (url) => {
     const db = await openForService(readConfig({ DATABASE_URL: `${url}?prepare=false` }), {})
@@ -98,7 +97,7 @@ test('behind a pooler that passes no notifications on, changed tables are polled
       () => (gaps += 1),
     )
     await eventually(() => gaps, 1)
-    await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '77')
+    await database.operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '77')
     await eventually(() => gaps, 2)
     await db.close()
   })

@@ -6,9 +6,10 @@ import { createFolder, createOperator } from '../program.ts'
 import { postgresProgram } from '../programs.ts'
 import { withPostgres } from '../services.ts'
 import { urlOfDatabase } from '../templates.ts'
+import { closeAfterTest } from '../use.ts'
 
 test('the lines of docs/operating.md dump and restore a database wherever its server is', async () => {
-  const { settings, close } = await createDatabase()
+  const { settings } = await closeAfterTest(createDatabase())
   const url = settings.DATABASE_URL as string
   const name = `restored_${randomBytes(6).toString('hex')}`
   const restored = urlOfDatabase(url, name)
@@ -23,5 +24,4 @@ test('the lines of docs/operating.md dump and restore a database wherever its se
   const orgs = await createOperator({ DATABASE_URL: restored }).json('orgs', 'list')
   expect(orgs.map(({ name }) => name)).toEqual(['Dumped'])
   await withPostgres(url, (sql) => sql`drop database ${sql(name)} with (force)`)
-  await close()
 })

@@ -4,9 +4,11 @@ import { describeCount } from '../../src/cli/progress.ts'
 import { createDatabaseWithTenant, createEmptyDatabase } from '../harness.ts'
 import { createFolder, onTerminal } from '../program.ts'
 import { entry } from '../service.ts'
+import { closeAfterTest } from '../use.ts'
 
 test('backup, restore and import show how far they are, on a terminal alone', async () => {
-  const [database, empty] = [await createDatabaseWithTenant(), await createEmptyDatabase()]
+  const database = await closeAfterTest(createDatabaseWithTenant())
+  const empty = await closeAfterTest(createEmptyDatabase())
   const folder = createFolder()
   const { prompt } = database.tenant
   const lines = join(folder, 'lines')
@@ -17,8 +19,6 @@ test('backup, restore and import show how far they are, on a terminal alone', as
   const file = join(folder, 'backup')
   expect(await onTerminal(['backup', file], database.settings)).toMatch(/\r\d+ rows/)
   expect(await onTerminal(['restore', file], empty.settings)).toMatch(/\r\d+ rows, 100 %/)
-  await database.close()
-  await empty.close()
 })
 
 test('a count has its share and the time left where they are known', () => {

@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, eventually, PROGRAM } from '../program.ts'
 import { findFreePort } from '../throwaway.ts'
+import { useDatabase } from '../use.ts'
 
-let database: TestDatabase
-
-beforeAll(async () => {
-  database = await createDatabase()
-})
-
-afterAll(() => database.close())
+const { settings } = useDatabase()
 
 /** More than a pipe holds. */
 const logged = 1_000
@@ -24,7 +18,7 @@ test.each([
   expect(Bun.spawnSync(['mkfifo', pipe]).exitCode).toBe(0)
   const port = await findFreePort()
   const service = Bun.spawn(['bash', '-c', `exec "$PROGRAM" serve --port ${port} ${redirection}`], {
-    env: { PATH: process.env.PATH, PROGRAM, PIPE: pipe, ...database.settings },
+    env: { PATH: process.env.PATH, PROGRAM, PIPE: pipe, ...settings },
     stdio: ['ignore', 'ignore', 'ignore'],
   })
   try {

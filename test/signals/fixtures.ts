@@ -1,5 +1,5 @@
 // What the tests of signals share: rows that no client can record, requests, and the rows that came of them.
-import { spyOn } from 'bun:test'
+import { onTestFinished, spyOn } from 'bun:test'
 import { createServices } from '../../src/deps.ts'
 import { createLog } from '../../src/log.ts'
 import { type Answer, type Client, createClient } from '../client.ts'
@@ -106,14 +106,11 @@ export async function countOf({ services }: TestService, { org }: { org: string 
   return row as { rows: number; used: number }
 }
 
-export async function startReplica({
-  services,
-  redis,
-  clock,
-}: TestService): Promise<Client & { stop(): Promise<void> }> {
-  const replica = createServices({ db: services.db, redis, clock, log: createLog('silent') })
-  const listener = serve(replica)
-  return { ...(await createClient(listener.url)), stop: () => listener.stop() }
+/** Another replica of the service, until the end of the test. */
+export async function startReplica({ services: { db }, redis, clock }: TestService): Promise<Client> {
+  const listener = serve(createServices({ db, redis, clock, log: createLog('silent') }))
+  onTestFinished(() => listener.stop())
+  return createClient(listener.url)
 }
 
 /** Another service on the same database, whose prunings run when called instead of every ten minutes. */

@@ -140,6 +140,5 @@ test('a cursor works only for its list with the same filters, and on every repli
   }
   const replica = await startReplica(service)
   const next = await replica.get(`/prompts/${tenant.prompt}/signals?cursor=${cursor}`, tenant.key)
-  await replica.stop()
   expect(idsOf(next)).toEqual(ids.toReversed().slice(1))
 })

@@ -153,7 +153,6 @@ test('a signal that was answered 201 is in the next response of every replica', 
     const { body } = await replica.get(`/prompts/${tenant.prompt}/stats`, tenant.key)
     expect(body.totals.total).toBe(number)
   }
-  await replica.stop()
 })
 
 test('splits by a field of the metadata: the largest values, the rest, and those without', async () => {
