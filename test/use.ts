@@ -103,6 +103,13 @@ export function useProgram(more: () => Settings | Promise<Settings> = () => ({})
   return { ...database, server, client }
 }
 
+/** An HTTP server until the end of the test. Returns its origin. */
+export function serveInTest(fetch: (request: Request) => Response | Promise<Response>): string {
+  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch })
+  onTestFinished(() => server.stop(true))
+  return server.url.origin
+}
+
 /** Closes what a test has opened when the test ends. */
 export async function closeAfterTest<T extends { close(): unknown }>(opened: Promise<T>): Promise<T> {
   const resource = await opened

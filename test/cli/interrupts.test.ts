@@ -16,7 +16,7 @@ import {
 } from '../program.ts'
 import { entry } from '../service.ts'
 import { openDb } from '../tenant.ts'
-import { closeAfterTest, useDatabase } from '../use.ts'
+import { closeAfterTest, serveInTest, useDatabase } from '../use.ts'
 
 /** A loaded machine may take its time to get a command going. */
 const WAIT_MS = 20_000
@@ -94,33 +94,22 @@ test('a backup leaves no unfinished file', async () => {
   expect(readdirSync(folder)).toEqual([])
 })
 
-async function interruptAtRequest(argsFor: (address: URL) => string[]) {
+async function interruptAtRequest(argsFor: (address: string) => string[]) {
   const asked = Promise.withResolvers<void>()
-  const silent = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    fetch() {
-      asked.resolve()
-      return new Promise<Response>(() => {})
-    },
+  const silent = serveInTest(() => {
+    asked.resolve()
+    return new Promise(() => {})
   })
-  try {
-    const command = start(argsFor(silent.url), {
-      PORT: `${silent.port}`,
-      PROMPT_SIGNALS_KEY: `psk_${'0'.repeat(36)}`,
-    })
-    await asked.promise
-    return await command.interrupt()
-  } finally {
-    await silent.stop(true)
-  }
+  const settings = { PORT: new URL(silent).port, PROMPT_SIGNALS_KEY: `psk_${'0'.repeat(36)}` }
+  const command = start(argsFor(silent), settings)
+  await asked.promise
+  return command.interrupt()
 }
 
 test('a sync says that what was recorded stays, and a dry run, which records nothing, that nothing was changed', async () => {
   const clone = createClone()
   clone.commit('Begin')
-  const sync = (...more: string[]) =>
-    interruptAtRequest((address) => ['sync', clone.folder, '--url', address.href, ...more])
+  const sync = (...more: string[]) => interruptAtRequest((address) => ['sync', clone.folder, '--url', address, ...more])
   expect(await sync()).toEqual(
     interrupted('Interrupted: the entries recorded so far stay; run it again to complete the sync.'),
   )

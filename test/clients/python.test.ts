@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { assign } from '../../clients/typescript/src/assign.ts'
 import { createClient } from '../../clients/typescript/src/index.ts'
 import { entry } from '../service.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { serveInTest, useNewTenant, useService } from '../use.ts'
 
 const service = useService()
 const tenant = useNewTenant(service)
@@ -102,16 +102,12 @@ show([
 
 test('a lost answer is asked for again with the same key, and a used-up month is not', async () => {
   const keys: (string | null)[] = []
-  const proxy = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    async fetch(request) {
-      keys.push(request.headers.get('idempotency-key'))
-      const answer = await fetch(service.url + new URL(request.url).pathname, request)
-      return keys.length === 1 ? new Response('', { status: 502 }) : answer
-    },
+  const proxy = serveInTest(async (request) => {
+    keys.push(request.headers.get('idempotency-key'))
+    const answer = await fetch(service.url + new URL(request.url).pathname, request)
+    return keys.length === 1 ? new Response('', { status: 502 }) : answer
   })
-  await python('show(client.record(prompt, "positive")["id"])', proxy.url.origin)
+  await python('show(client.record(prompt, "positive")["id"])', proxy)
   expect(keys).toHaveLength(2)
   expect(keys[0]).toBe(keys[1] as string)
   expect(await python('show(len(list(client.signals(prompt))))')).toBe(1)
@@ -123,24 +119,18 @@ try:
   client.record(prompt, "positive")
 except PromptSignalsError as error:
   show([error.status, error.limited_by])`
-  expect(await python(refused, proxy.url.origin)).toEqual([429, 'organisation_month'])
+  expect(await python(refused, proxy)).toEqual([429, 'organisation_month'])
   expect(keys).toHaveLength(3)
-  await proxy.stop(true)
 })
 
 test('a batch has a key for each signal, also where the caller gave none', async () => {
   const sent: string[] = []
-  const proxy = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    async fetch(request) {
-      sent.push(await request.text())
-      return Response.json({ data: [] })
-    },
+  const proxy = serveInTest(async (request) => {
+    sent.push(await request.text())
+    return Response.json({ data: [] })
   })
-  await python('show(client.record_many(prompt, [{"value": "positive", "idempotency_key": None}]))', proxy.url.origin)
+  await python('show(client.record_many(prompt, [{"value": "positive", "idempotency_key": None}]))', proxy)
   expect(JSON.parse(sent[0] as string).signals[0].idempotency_key).toMatch(/^[0-9a-f]{32}$/)
-  await proxy.stop(true)
 })
 
 test('sessions are assigned as by the package for TypeScript', async () => {
@@ -153,11 +143,7 @@ test('sessions are assigned as by the package for TypeScript', async () => {
 test('an error of a proxy, in any form, keeps its status and is not repeated', async () => {
   const answers = [null, [], { error: null }, { error: 'Forbidden' }, { error: { code: 'x', details: null } }]
   let requests = 0
-  const proxy = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    fetch: () => Response.json(answers[requests++], { status: 403 }),
-  })
+  const proxy = serveInTest(() => Response.json(answers[requests++], { status: 403 }))
   const refused = `
 errors = []
 for _ in range(5):
@@ -167,33 +153,28 @@ for _ in range(5):
     errors.append([error.status, str(error)])
 show(errors)`
   const expected = answers.map(() => [403, 'The service answered with status 403.'])
-  expect(await python(refused, proxy.url.origin)).toEqual(expected)
+  expect(await python(refused, proxy)).toEqual(expected)
   expect(requests).toBe(5)
-  await proxy.stop(true)
 })
 
 test('an export may be silent for longer than a timeout, and goes on where the connection stalled', async () => {
   const lines = [1, 2, 3].map((id) => new TextEncoder().encode(`{"id":${id}}\n`))
   const asked: (string | null)[] = []
-  const proxy = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    fetch(request) {
-      const after = new URL(request.url).searchParams.get('after')
-      asked.push(after)
-      const rest = lines.slice(Number(after)).values()
-      const stream = new ReadableStream({
-        async pull(controller) {
-          const { value, done } = rest.next()
-          // The first connection stalls after two lines, the third one from the start.
-          if ((asked.length === 1 && value === lines[2]) || asked.length === 3) return new Promise(() => {})
-          await Bun.sleep(500)
-          if (done) controller.close()
-          else controller.enqueue(value)
-        },
-      })
-      return new Response(stream)
-    },
+  const proxy = serveInTest((request) => {
+    const after = new URL(request.url).searchParams.get('after')
+    asked.push(after)
+    const rest = lines.slice(Number(after)).values()
+    const stream = new ReadableStream({
+      async pull(controller) {
+        const { value, done } = rest.next()
+        // The first connection stalls after two lines, the third one from the start.
+        if ((asked.length === 1 && value === lines[2]) || asked.length === 3) return new Promise(() => {})
+        await Bun.sleep(500)
+        if (done) controller.close()
+        else controller.enqueue(value)
+      },
+    })
+    return new Response(stream)
   })
   const exported = `
 client = Client(sys.argv[1], sys.argv[2], timeout=0.25, retries=0)
@@ -202,28 +183,22 @@ try:
   list(client.export(prompt))
 except PromptSignalsError as error:
   show([ids, error.status])`
-  expect(await python(exported, proxy.url.origin)).toEqual([[1, 2, 3], 0])
+  expect(await python(exported, proxy)).toEqual([[1, 2, 3], 0])
   expect(asked).toEqual([null, '2', null])
-  await proxy.stop(true)
 })
 
 test('both clients list an entry of a history once, also when hundreds are recorded meanwhile', async () => {
   let newest = 300
-  const proxy = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    fetch(request) {
-      const page = Number(new URL(request.url).searchParams.get('page'))
-      newest = page === 1 ? 300 : 450
-      const all = Array.from({ length: newest }, (_, n) => ({ id: newest - n }))
-      const pagination = { total_pages: Math.ceil(newest / 100) }
-      return Response.json({ data: all.slice(100 * (page - 1), 100 * page), pagination })
-    },
+  const proxy = serveInTest((request) => {
+    const page = Number(new URL(request.url).searchParams.get('page'))
+    newest = page === 1 ? 300 : 450
+    const all = Array.from({ length: newest }, (_, n) => ({ id: newest - n }))
+    const pagination = { total_pages: Math.ceil(newest / 100) }
+    return Response.json({ data: all.slice(100 * (page - 1), 100 * page), pagination })
   })
-  const client = createClient({ url: proxy.url.origin, key: tenant.key })
+  const client = createClient({ url: proxy, key: tenant.key })
   const listed = (await Array.fromAsync(client.history.list(tenant.prompt))).map(({ id }) => id)
   const expected = Array.from({ length: 300 }, (_, n) => n + 1)
   expect(listed.filter((id) => id <= 300).sort((a, b) => a - b)).toEqual(expected)
-  expect(await python('show([entry["id"] for entry in client.history(prompt)])', proxy.url.origin)).toEqual(listed)
-  await proxy.stop(true)
+  expect(await python('show([entry["id"] for entry in client.history(prompt)])', proxy)).toEqual(listed)
 })

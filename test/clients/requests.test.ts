@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createClient, createSignalBuffer, PromptSignalsError } from '../../clients/typescript/src/index.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { serveInTest, useNewTenant, useService } from '../use.ts'
 
 const service = useService()
 const tenant = useNewTenant(service)
@@ -93,18 +93,13 @@ test('what cannot be sent is an error before anything is sent, and rejects in a 
 
 test('a redirect is an error, and not followed', async () => {
   const requests: string[] = []
-  const moved = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    fetch({ method, url }) {
-      requests.push(method)
-      return method === 'POST' ? Response.redirect(`${url}/moved`, 301) : Response.json({ data: [] })
-    },
+  const moved = serveInTest(({ method, url }) => {
+    requests.push(method)
+    return method === 'POST' ? Response.redirect(`${url}/moved`, 301) : Response.json({ data: [] })
   })
-  const client = createClient({ url: moved.url.href, key: tenant.key })
+  const client = createClient({ url: moved, key: tenant.key })
   expect(await client.signals.record(tenant.prompt, 'positive').catch((error) => error)).toMatchObject({ status: 301 })
   expect(requests).toEqual(['POST'])
-  await moved.stop(true)
 })
 
 test('a used-up month is not repeated, and says when it ends', async () => {

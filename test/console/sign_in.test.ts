@@ -1,17 +1,15 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { findBarriers, openTab } from '../browser.ts'
-import { createOperator, eventually, type Operator } from '../program.ts'
-import { useProgram } from '../use.ts'
+import { createOperator, eventually } from '../program.ts'
+import { serveInTest, useProgram } from '../use.ts'
 import { useWindows } from './open.ts'
-
-let operator: Operator
 
 const openIn = useWindows()
 // What the server has logged is searched for keys, too.
-const { server, settings, tenant } = useProgram()
+const { operator, server, settings, tenant } = useProgram()
 
-beforeAll(async () => {
-  operator = createOperator({ ...settings, PUBLIC_URL: server.url })
+beforeAll(() => {
+  Object.assign(operator, createOperator({ ...settings, PUBLIC_URL: server.url }))
 })
 
 test('a link of the command opens signed in, and its key leaves the address at once and reaches no server but in the header', async () => {
@@ -173,25 +171,19 @@ test('the command makes a key that expires in 12 hours and changes nothing unles
 })
 
 test('the console works below a path of a larger site', async () => {
-  const site = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    fetch: (request) => {
-      const { pathname, search } = new URL(request.url)
-      if (!pathname.startsWith('/tools/')) return new Response('another page', { status: 404 })
-      const { method, headers } = request
-      // Passed on as it is, since its headers say how it is compressed.
-      return fetch(`${server.url}${pathname.slice('/tools'.length)}${search}`, { method, headers, decompress: false })
-    },
+  const site = serveInTest(({ method, headers, url }) => {
+    const { pathname, search } = new URL(url)
+    if (!pathname.startsWith('/tools/')) return new Response('another page', { status: 404 })
+    // Passed on as it is, since its headers say how it is compressed.
+    return fetch(`${server.url}${pathname.slice('/tools'.length)}${search}`, { method, headers, decompress: false })
   })
-  const { page } = await openIn(site.url.origin)
+  const { page } = await openIn(site)
   const { link } = await operator.one('console', '--org', tenant.org)
-  await page.goto(`${site.url}tools/settings/keys#key=${link.split('#key=')[1]}`)
+  await page.goto(`${site}/tools/settings/keys#key=${link.split('#key=')[1]}`)
   await page.getByRole('row').nth(1).waitFor()
   await page.getByRole('link', { name: 'Audit log' }).click()
   await page.getByRole('row').nth(1).waitFor()
-  expect(page.url()).toBe(`${site.url}tools/settings/audit`)
+  expect(page.url()).toBe(`${site}/tools/settings/audit`)
   await page.reload()
   await page.getByRole('row').nth(1).waitFor()
-  await site.stop(true)
 })

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { tools } from '../../src/mcp/tools.ts'
 import { createFolder } from '../program.ts'
-import { useService, useTenant } from '../use.ts'
+import { serveInTest, useService, useTenant } from '../use.ts'
 
 const service = useService()
 const tenant = useTenant(service)
@@ -42,20 +42,15 @@ test.each([
   ['2025-11-25', [...failing, ...failingBefore]],
 ])('follows version %s of the protocol, but for the listed scenarios', async (version, expected) => {
   // The scenarios know no key.
-  const proxy = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    fetch({ method, headers, body }) {
-      const withKey = { ...Object.fromEntries(headers), authorization: `Bearer ${tenant.key}` }
-      return fetch(`${service.url}/mcp`, { method, headers: withKey, body })
-    },
+  const proxy = serveInTest(({ method, headers, body }) => {
+    const withKey = { ...Object.fromEntries(headers), authorization: `Bearer ${tenant.key}` }
+    return fetch(`${service.url}/mcp`, { method, headers: withKey, body })
   })
   const file = join(createFolder(), 'failing.yml')
   await Bun.write(file, JSON.stringify({ server: expected }))
-  const options = ['--url', `${proxy.url}mcp`, '--spec-version', version, '--expected-failures', file]
+  const options = ['--url', `${proxy}/mcp`, '--spec-version', version, '--expected-failures', file]
   const child = Bun.spawn([process.execPath, '--bun', program, 'server', ...options], { stderr: 'inherit' })
   const [shown, status] = await Promise.all([new Response(child.stdout).text(), child.exited])
-  await proxy.stop(true)
   expect({ status, summary: shown.slice(shown.indexOf('=== SUMMARY')) }).toEqual({
     status: 0,
     summary: expect.stringMatching(/✓ tools-list: \d passed, 0 failed/),

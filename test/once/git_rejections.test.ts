@@ -1,14 +1,12 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { type Clone, createClone, gitEnvironment, runGit } from '../git/clone.ts'
 import { createFolder, errorLineOf, rejectionOf, run, type Settings } from '../program.ts'
-import { useDatabase } from '../use.ts'
+import { serveInTest, useDatabase } from '../use.ts'
 
 const database = useDatabase()
 const { operator } = database
@@ -216,19 +214,17 @@ test('without a key, or with a text that is none, it says so and shows no secret
 })
 
 test('an address that is not the service, or leads elsewhere, gets an answer that says so, and the key goes nowhere else', async () => {
-  const seen: (string | undefined)[] = []
-  const server = createServer((request, response) => {
-    seen.push(request.url)
-    if (request.url?.startsWith('/elsewhere')) response.writeHead(302, { location: `${address}/stolen` }).end()
-    else response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>')
-  }).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const seen: string[] = []
+  const address = serveInTest(({ url }) => {
+    const { pathname } = new URL(url)
+    seen.push(pathname)
+    if (pathname.startsWith('/elsewhere')) return Response.redirect('/stolen', 302)
+    return new Response('<h1>Hello</h1>', { headers: { 'content-type': 'text/html' } })
+  })
   const settings = { PROMPT_SIGNALS_KEY: key }
   const page = errorLineOf(await sync([clone.folder, '--url', address], settings))
   expect(page).toContain('not how the service answers')
   const moved = errorLineOf(await sync([clone.folder, '--url', `${address}/elsewhere`], settings))
   expect(moved).toContain('does not answer')
-  expect(seen.filter((url) => url?.startsWith('/stolen'))).toEqual([])
-  server.close()
+  expect(seen.filter((path) => path === '/stolen')).toEqual([])
 })
