@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { assign } from '../../clients/typescript/src/assign.ts'
 import { launchBrowser } from '../browser.ts'
+import { readBlock } from '../documents.ts'
 import { createFolder, eventually } from '../program.ts'
 import { entry } from '../service.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { serveInTest, useNewTenant, useService } from '../use.ts'
 
 const root = join(import.meta.dir, '../..')
 const service = useService()
@@ -122,24 +123,20 @@ test('the installed package works in Chromium: while the page is left, on it, an
   writeFileSync(join(project, 'index.html'), html)
   writeFileSync(join(project, 'worker.mjs'), worker)
   const left = Promise.withResolvers<void>()
-  const site = Bun.serve({
-    hostname: '127.0.0.1',
-    port: 0,
-    async fetch(request) {
-      const { pathname } = new URL(request.url)
-      if (!pathname.startsWith('/api/')) return new Response(Bun.file(join(project, pathname)))
-      // A slow network: the signal itself can be sent only when its page is gone.
-      if (request.method === 'OPTIONS') await left.promise
-      return fetch(service.url + pathname, request)
-    },
+  const site = serveInTest(async (request) => {
+    const { pathname } = new URL(request.url)
+    if (!pathname.startsWith('/api/')) return new Response(Bun.file(join(project, pathname)))
+    // A slow network: the signal itself can be sent only when its page is gone.
+    if (request.method === 'OPTIONS') await left.promise
+    return fetch(service.url + pathname, request)
   })
   const browser = await launchBrowser()
   try {
-    const terms = { origins: [site.url.origin], prompts: null, monthly_limit: null }
+    const terms = { origins: [site], prompts: null, monthly_limit: null }
     const { key } = await service.createKey(tenant, ['signals:write'], terms)
     const page = await browser.newPage()
-    const query = new URLSearchParams({ url: `http://localhost:${site.port}`, key, prompt: tenant.prompt })
-    await page.goto(`${site.url}index.html?${query}`)
+    const query = new URLSearchParams({ url: site.replace('127.0.0.1', 'localhost'), key, prompt: tenant.prompt })
+    await page.goto(`${site}/index.html?${query}`)
     await page.evaluate('leave()')
     await page.goto('about:blank')
     left.resolve()
@@ -150,7 +147,7 @@ test('the installed package works in Chromium: while the page is left, on it, an
     const onLeaving = { value: 'negative', from: 'pagehide' }
     await eventually(listed, [onLeaving])
 
-    await page.goto(`${site.url}index.html?${query}`)
+    await page.goto(`${site}/index.html?${query}`)
     expect(await page.evaluate('click()')).toMatchObject([{ replayed: false }, { replayed: true }])
     expect(await page.evaluate('work()')).toMatchObject({ replayed: false })
     expect(await listed()).toEqual([
@@ -160,14 +157,13 @@ test('the installed package works in Chromium: while the page is left, on it, an
     ])
   } finally {
     await browser.close()
-    await site.stop(true)
   }
 })
 
 test.each(['README.md', 'docs/clients.md', 'clients/typescript/README.md'])(
   'the first lines of %s record a signal',
   async (path) => {
-    const [, lines = ''] = /```js\n(.*?)```/s.exec(await Bun.file(join(root, path)).text()) ?? []
+    const lines = await readBlock(path, 'js')
     const given = lines.replace(/'https?:[^']*'/, `'${service.url}'`).replace('psk_…', tenant.key)
     writeFileSync(join(project, 'lines.mjs'), given.replace('pmt_…', tenant.prompt))
     await run(['node', 'lines.mjs'])

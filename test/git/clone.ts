@@ -7,7 +7,7 @@ import { syncRepository } from '../../src/git/sync.ts'
 import type { SyncOptions } from '../../src/git/sync_entries.ts'
 import { openHttpTarget } from '../../src/git/target.ts'
 import { openRest } from '../../src/lib/rest.ts'
-import { createFolder } from '../program.ts'
+import { createFolder, PROGRAM } from '../program.ts'
 
 export type Clone = ReturnType<typeof createClone>
 
@@ -103,6 +103,15 @@ export function createClone(origin: string | null = 'https://github.com/acme/pro
       return head()
     },
   }
+}
+
+/** The address of a source tree with these files, whose build gives the binary. */
+export async function createSource(...files: string[]): Promise<string> {
+  const clone = createClone(null)
+  for (const file of files) clone.write(file, await Bun.file(file).text())
+  const build = `mkdir dist && ln -s ${PROGRAM} dist`
+  clone.change('Begin', 'package.json', { text: JSON.stringify({ scripts: { build } }) })
+  return `file://${clone.folder}`
 }
 
 /** Syncs a clone over HTTP, as the command does. */

@@ -2,22 +2,14 @@
 import { expect, test } from 'bun:test'
 import { chmod, copyFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { readBlock, readYaml } from '../documents.ts'
 import { createFolder } from '../program.ts'
 import { useProgram } from '../use.ts'
-import { type Clone, createClone, gitEnvironment, runGit } from './clone.ts'
+import { type Clone, createClone, createSource, gitEnvironment, runGit } from './clone.ts'
 
 const { operator, server } = useProgram()
 
-async function readBlock(language: string, mark: string): Promise<string> {
-  const text = await Bun.file('docs/git.md').text()
-  const blocks = [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(
-    ([, block = '']) => block,
-  )
-  return blocks.find((block) => block.includes(mark)) as string
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: a pipeline has any shape
-const yamlOf = async (mark: string): Promise<any> => Bun.YAML.parse(await readBlock('yaml', mark))
+const guide = 'docs/git.md'
 
 /** An organisation with a key for CI, and a prompt that is linked to a.md. */
 async function createLinked(repository: string) {
@@ -49,7 +41,7 @@ async function readHistory(prompt: string) {
 
 /** The two steps of the GitHub action, as a runner runs them, with a binary that is downloaded. */
 async function actionSteps(): Promise<string> {
-  const { concurrency, steps } = (await yamlOf('actions/checkout')).jobs.prompts
+  const { concurrency, steps } = (await readYaml(guide, 'actions/checkout')).jobs.prompts
   const [checkout, use] = steps
   // A run that reads an older commit than another one before it creates prompts for the old names of renamed files.
   expect([concurrency, checkout.with]).toEqual(['prompts', { 'fetch-depth': 0, ref: 'main' }])
@@ -78,13 +70,10 @@ type Action = { inputs: Record<string, object>; runs: { steps: { env: Record<str
 
 /** The script of GitLab, with a source whose build copies a binary. */
 async function gitlabScript(): Promise<string> {
-  const source = createClone(null)
-  source.write('deploy/get-binary.sh', await Bun.file('deploy/get-binary.sh').text())
-  const build = `mkdir dist && ln -s ${resolve('dist/prompt-signals')} dist`
-  source.change('Begin', 'package.json', { text: JSON.stringify({ scripts: { build } }) })
-  const { script, resource_group } = (await yamlOf('CI_COMMIT_BRANCH')).prompts
+  const source = await createSource('deploy/get-binary.sh')
+  const { script, resource_group } = (await readYaml(guide, 'CI_COMMIT_BRANCH')).prompts
   expect(resource_group).toBe('prompts')
-  const variables = `export PROMPT_SIGNALS_SOURCE=file://${source.folder} CI_PROJECT_DIR="$PWD"`
+  const variables = `export PROMPT_SIGNALS_SOURCE=${source} CI_PROJECT_DIR="$PWD"`
   return [variables, 'set -e', ...script].join('\n')
 }
 
@@ -129,7 +118,7 @@ test.each([
   ],
   [
     'Jenkins',
-    async () => /sh '(.*)'/.exec(await readBlock('groovy', 'withCredentials'))?.[1],
+    async () => /sh '(.*)'/.exec(await readBlock(guide, 'groovy', 'withCredentials'))?.[1],
     onNoBranch,
     { BRANCH_NAME: 'main' },
     'https://github.com/acme/prompts/pull/7',
@@ -167,7 +156,7 @@ test('a push to a bare repository is in the history when the push returns, from 
   const [keyFile, bin, hook] = [join(folder, 'key'), join(folder, 'prompt-signals'), join(bare, 'hooks/post-receive')]
   await copyFile('dist/prompt-signals', bin)
   await writeFile(keyFile, `${key}\n`)
-  const recipe = await readBlock('sh', '# hooks/post-receive')
+  const recipe = await readBlock(guide, 'sh', '# hooks/post-receive')
   expect(recipe).toContain('/etc/prompt-signals/key')
   await writeFile(
     hook,

@@ -1,13 +1,11 @@
 // The button of the guide, on a page of another origin than the service's.
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
-import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { findBarriers, shareBrowser } from '../browser.ts'
+import { readBlock } from '../documents.ts'
 import { eventually } from '../program.ts'
 import { useNewTenant, useService } from '../use.ts'
-
-const root = join(import.meta.dir, '../..')
 
 let site: Bun.Server<undefined>
 let page: Page
@@ -18,7 +16,7 @@ const service = useService()
 const tenant = useNewTenant(service)
 
 beforeAll(async () => {
-  const html = await readSnippet('docs/browser.md')
+  const html = await readBlock('docs/browser.md', 'html')
   site = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -38,11 +36,6 @@ beforeAll(async () => {
     },
   })
 })
-
-async function readSnippet(path: string): Promise<string> {
-  const [, html = ''] = /```html\n(.*?)```/s.exec(await Bun.file(join(root, path)).text()) ?? []
-  return html
-}
 
 /** Closed after the test. */
 async function openPage(more = '', limit = 100, host = '127.0.0.1'): Promise<Page> {
@@ -225,8 +218,9 @@ test('the key may have the name that React and Vue pass on', async () => {
 })
 
 test('the lines of the README are those of the guide', async () => {
-  const lines = (html: string) => html.replace(/https?:\/\/[^/]*/, '').replace(/commit="\w+"/, '')
-  expect(lines(await readSnippet('README.md'))).toBe(lines(await readSnippet('docs/browser.md')))
+  const readLines = async (path: string) =>
+    (await readBlock(path, 'html')).replace(/https?:\/\/[^/]*/, '').replace(/commit="\w+"/, '')
+  expect(await readLines('README.md')).toBe(await readLines('docs/browser.md'))
 })
 
 test('the script takes at most 4,000 bytes, and is cached for long under the name of its version', async () => {
@@ -234,7 +228,7 @@ test('the script takes at most 4,000 bytes, and is cached for long under the nam
   const text = await script.text()
   expect(gzipSync(text, { level: 9 }).length).toBeLessThanOrEqual(4_000)
   expect(script.headers.get('access-control-allow-origin')).toBe('*')
-  const { version } = await Bun.file(join(root, 'package.json')).json()
+  const { version } = await Bun.file('package.json').json()
   const versioned = await fetch(`${service.url}/feedback-${version}.js`)
   expect(await versioned.text()).toBe(text)
   expect(versioned.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readBlock } from '../documents.ts'
 import { createDatabase } from '../harness.ts'
 import { createFolder, createOperator } from '../program.ts'
 import { postgresProgram } from '../programs.ts'
@@ -14,8 +14,7 @@ test('the lines of docs/operating.md dump and restore a database wherever its se
   const name = `restored_${randomBytes(6).toString('hex')}`
   const restored = urlOfDatabase(url, name)
   await createOperator(settings).one('orgs', 'create', '--name', 'Dumped', '--plan', 'free')
-  const [, block = ''] = /```sh\n(pg_dump [^`]+)```/.exec(readFileSync('docs/operating.md', 'utf8')) ?? []
-  const lines = block
+  const lines = (await readBlock('docs/operating.md', 'sh', 'pg_dump '))
     .replace('postgres://…/prompt_signals_restored', restored)
     .replaceAll('prompt_signals_restored', name)
   const env = { PATH: `${postgresProgram.find() ?? ''}:${process.env.PATH}`, DATABASE_URL: url }

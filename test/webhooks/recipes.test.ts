@@ -1,8 +1,9 @@
 // The recipes of docs/notify.md, each run as it stands there.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
-import { createClone, gitEnvironment } from '../git/clone.ts'
+import { readBlock, readYaml } from '../documents.ts'
+import { createSource, gitEnvironment } from '../git/clone.ts'
 import { merged } from '../impact/history.ts'
 import { createFolder, eventually, PROGRAM } from '../program.ts'
 import { entry } from '../service.ts'
@@ -10,11 +11,7 @@ import { useProgram } from '../use.ts'
 
 const { client, operator, server, tenant } = useProgram()
 
-async function readBlock(language: string, mark: string): Promise<string> {
-  const text = await Bun.file('docs/notify.md').text()
-  const blocks = [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))]
-  return blocks.map(([, block = '']) => block).find((block) => block.includes(mark)) as string
-}
+const guide = 'docs/notify.md'
 
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
 const [live, canary] = ['8f14e45fceea8f14e45fceea8f14e45fceea1234', '45c48cce2e2d45c48cce2e2d45c48cce2e2d1234']
@@ -66,24 +63,15 @@ beforeAll(async () => {
       return Response.json({})
     },
   })
-  const clone = createClone(null)
-  for (const file of ['deploy/get-binary.sh', 'deploy/comment-verdicts.sh']) {
-    clone.write(file, await Bun.file(file).text())
-  }
-  const build = `mkdir dist && ln -s ${resolve('dist/prompt-signals')} dist`
-  clone.change('Begin', 'package.json', { text: JSON.stringify({ scripts: { build } }) })
-  source = `file://${clone.folder}`
+  source = await createSource('deploy/get-binary.sh', 'deploy/comment-verdicts.sh')
 })
 afterAll(() => host.stop(true))
-
-// biome-ignore lint/suspicious/noExplicitAny: a pipeline has any shape
-const yamlOf = async (mark: string): Promise<any> => Bun.YAML.parse(await readBlock('yaml', mark))
 
 const hosts = [
   [
     'GitHub Actions',
     'https://github.com/acme/prompts/pull/7',
-    async () => (await yamlOf('runs-on')).jobs.verdicts.steps[1].run as string,
+    async () => (await readYaml(guide, 'runs-on')).jobs.verdicts.steps[1].run as string,
     () => ({
       ...{ GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'acme/prompts', GITHUB_TOKEN: 'token' },
       GITHUB_API_URL: host.url.origin,
@@ -93,7 +81,7 @@ const hosts = [
   [
     'GitLab CI',
     'https://gitlab.com/acme/prompts/-/merge_requests/7',
-    async () => ['set -e', ...(await yamlOf('CI_PIPELINE_SOURCE')).verdicts.script].join('\n'),
+    async () => ['set -e', ...(await readYaml(guide, 'CI_PIPELINE_SOURCE')).verdicts.script].join('\n'),
     () => ({
       ...{ GITLAB_CI: 'true', GITLAB_TOKEN: 'token', CI_PROJECT_URL: 'https://gitlab.com/acme/prompts' },
       ...{ CI_API_V4_URL: host.url.origin, CI_PROJECT_ID: '12' },
@@ -141,7 +129,7 @@ test.each(hosts)(
 
 test('the gate fails on an undecided canary, and lets a better one through', async () => {
   const prompt = await createPrompt('https://example.com/7')
-  const recipe = await readBlock('sh', '--fail-on')
+  const recipe = await readBlock(guide, 'sh', '--fail-on')
   const run = () =>
     Bun.spawnSync(
       ['sh', '-c', recipe.replace('https://prompts.example.com', server.url).replace('prompt-signals ', `${PROGRAM} `)],
@@ -162,14 +150,17 @@ test('the gate fails on an undecided canary, and lets a better one through', asy
 })
 
 test('the line for Slack creates an endpoint', async () => {
-  const recipe = (await readBlock('sh', '--kind slack')).trim().replace('Acme', tenant.org).replace('…', 'T0/B0/x')
+  const recipe = (await readBlock(guide, 'sh', '--kind slack'))
+    .trim()
+    .replace('Acme', tenant.org)
+    .replace('…', 'T0/B0/x')
   const created = await operator.one(...recipe.split(' ').slice(1))
   expect(created).toMatchObject({ kind: 'slack', events: ['impact.decided'] })
 })
 
 test.each(['node', process.execPath])('the receiver takes what is signed, and nothing else, on %s', async (program) => {
   const file = join(createFolder(), 'receiver.mjs')
-  await Bun.write(file, await readBlock('js', 'createHmac'))
+  await Bun.write(file, await readBlock(guide, 'js', 'createHmac'))
   const secret = `whsec_${Buffer.alloc(32, 'a').toString('base64')}`
   const free = Bun.serve({ port: 0, fetch: () => new Response() })
   const url = free.url.href
