@@ -22,7 +22,7 @@ const ROOT = join(import.meta.dir, '..')
 /** Depends on what differs between the engines: SQL, locks, files, and the life of the process. `--all` runs the rest. */
 const BOTH = [
   'backup/commands',
-  'binary/process',
+  'binary/{process,shutdown}',
   'cli/{alone,interrupts,serving}',
   'db/{migrations,rows_read,transactions}',
   'github/{merges,recorded}',

@@ -1,7 +1,7 @@
 // How the binary stops: no request that it has accepted is lost, and callers learn of the stop in time.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { sendSignal } from '../client.ts'
-import { createDatabaseWithTenant } from '../harness.ts'
+import { createDatabaseWithTenant, redisPrefix, redisUrl } from '../harness.ts'
 import { eventually, run, type Server, startServer, startStopwatch } from '../program.ts'
 import { formatSignal, isWhole, openConnection } from '../socket.ts'
 import { useDatabase } from '../use.ts'
@@ -89,7 +89,7 @@ test('requests that do not end in time are aborted, and the log says so', async 
 })
 
 /** Sends one request after the other on one connection, until a response closes it; returns how it ended. */
-async function keepAsking(): Promise<string> {
+async function keepAsking(onRecorded: () => void): Promise<string> {
   const { socket, answer, isClosed, until } = await openConnection(server.url)
   for (;;) {
     const before = answer().length
@@ -98,6 +98,7 @@ async function keepAsking(): Promise<string> {
     const last = answer().slice(before)
     if (!isWhole(last)) return 'closed too early'
     if (!last.startsWith('HTTP/1.1 201 ')) return last
+    onRecorded()
     if (/^connection: close\r?$/im.test(last)) {
       await until(() => isClosed())
       return answer().slice(before) === last ? 'closed after its last answer' : 'answered more than was asked'
@@ -106,13 +107,19 @@ async function keepAsking(): Promise<string> {
 }
 
 test.each(['0', '1'])(
-  'with DRAIN_SECONDS=%s no busy caller is cut off: each gets a response that closes its connection',
+  'with DRAIN_SECONDS=%s no busy caller is cut off: each gets a response that closes its connection, and all are recorded',
   async (seconds) => {
-    await start({ DRAIN_SECONDS: seconds })
-    const callers = Array.from({ length: 16 }, keepAsking)
-    await eventually(async () => (await operator.one('orgs', 'list')).used > 100, true)
+    await start({ DRAIN_SECONDS: seconds, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
+    let recorded = 0
+    const callers = Array.from({ length: 16 }, () => keepAsking(() => (recorded += 1)))
+    await eventually(() => recorded > 200, true, 30_000)
     expect(await server.stop()).toBe(0)
     expect(await Promise.all(callers)).toEqual(Array(16).fill('closed after its last answer'))
+    // Nothing else was recorded, so that no caller has to send a signal again.
+    expect(await operator.one('orgs', 'list')).toMatchObject({ used: recorded })
+    expect(words().filter((word) => word === 'request')).toHaveLength(recorded)
+    const others = server.log().filter(({ msg, dependency, breaker }) => msg !== 'request' && !dependency && !breaker)
+    expect(others.map(({ msg }) => msg)).toEqual(['serving', 'stopping', 'stopped'])
   },
 )
 

@@ -2,23 +2,11 @@ import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { engine } from '../harness.ts'
-import { createFolder, PROGRAM, run } from '../program.ts'
+import { createFolder, PROGRAM } from '../program.ts'
 import { entry } from '../service.ts'
 import { useDatabase } from '../use.ts'
 
 const { operator, settings } = useDatabase()
-
-test('each command sees the changes of the ones before it', async () => {
-  const { id: org } = await operator.one('orgs', 'create', '--name', 'Test', '--plan', 'free')
-  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Test')
-  const stdin = JSON.stringify(entry({ prompt }))
-  expect(await run(['history', 'import', '-', '--json'], { settings, stdin })).toEqual({
-    status: 0,
-    stdout: '{"recorded":1}\n',
-    stderr: '',
-  })
-  expect(await operator.json('history', 'list', '--prompt', prompt)).toHaveLength(1)
-})
 
 test('concurrent commands wait for each other, and none is rejected', async () => {
   const names = Array.from({ length: 3 }, (_, index) => `concurrent ${index}`)

@@ -132,13 +132,6 @@ test.each([
   expect(body.error.details.map((detail: { path: string }) => detail.path)).toContain(path)
 })
 
-test('checks the key, then the prompt, then the body', async () => {
-  const path = `/api/v1/prompts/${tenant.prompt}/history`
-  expect((await service.call('POST', path, { json: 1, key: 'psk_wrong' })).status).toBe(401)
-  expect((await service.call('POST', path, { json: entry(), key: own.key })).status).toBe(404)
-  expect((await service.call('POST', path, { json: 1, key: tenant.key })).status).toBe(422)
-})
-
 test('an unchanged history is a 304, a changed one is sent anew; only the client may cache either', async () => {
   await post(entry(), own)
   const path = `/api/v1/prompts/${own.prompt}/history`

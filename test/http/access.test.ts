@@ -89,16 +89,21 @@ test('a prompt of another organisation is answered like one that does not exist'
 
 test('the checks come in the order key, prompt, body, limit', async () => {
   const { prompt, key } = await service.createTenant(0)
-  const statusOf = async (prompt: string, key: string, body: string) => {
-    const headers = { 'content-type': 'application/json' }
-    return (await service.call('POST', `/api/v1/prompts/${prompt}/signals`, { key, body, headers })).status
+  for (const [what, json, last] of [
+    ['signals', { value: 'positive' }, 429],
+    ['history', entry(), 201],
+  ] as const) {
+    const statusOf = async (prompt: string, key: string, body = JSON.stringify(json)) => {
+      const headers = { 'content-type': 'application/json' }
+      return (await service.call('POST', `/api/v1/prompts/${prompt}/${what}`, { key, body, headers })).status
+    }
+    expect(await statusOf('pmt_none', 'psk_wrong', '{')).toBe(401)
+    expect(await statusOf(prompt, 'psk_wrong', '{')).toBe(401)
+    expect(await statusOf('pmt_none', key, '{')).toBe(404)
+    expect(await statusOf('pmt_none', key)).toBe(404)
+    expect(await statusOf(prompt, key, '{')).toBe(422)
+    expect(await statusOf(prompt, key)).toBe(last)
   }
-  expect(await statusOf('pmt_none', 'psk_wrong', '{')).toBe(401)
-  expect(await statusOf(prompt, 'psk_wrong', '{')).toBe(401)
-  expect(await statusOf('pmt_none', key, '{')).toBe(404)
-  expect(await statusOf('pmt_none', key, '{"value":"positive"}')).toBe(404)
-  expect(await statusOf(prompt, key, '{')).toBe(422)
-  expect(await statusOf(prompt, key, '{"value":"positive"}')).toBe(429)
 })
 
 test.each([

@@ -116,17 +116,6 @@ test('a preflight needs no key, and is the same for every origin, prompt and key
   }
 })
 
-test('other routes answer no preflight', async () => {
-  const path = `/api/v1/prompts/${tenant.prompt}/history`
-  const headers = { origin: SHOP, 'access-control-request-method': 'GET' }
-  const keyless = await service.call('OPTIONS', path, { headers })
-  const keyed = await service.call('OPTIONS', path, { headers, key: tenant.key })
-  expect(keyless.status).toBe(401)
-  expect(keyed.status).toBe(404)
-  expect(keyed.headers.get('allow')).toBe('GET, HEAD, POST')
-  for (const answer of [keyless, keyed]) expect(corsOf(answer.headers)).toEqual({})
-})
-
 test('a prompt that the key is not limited to is answered like one that does not exist', async () => {
   const other = (await service.post('/prompts', admin.key, { name: 'other' })).body.data.id
   const { key } = await browserKey({ prompts: [tenant.prompt] })

@@ -37,7 +37,7 @@ test('a rotated key works until the overlap ends, and says what replaced it', as
     { id: tenant.keyId, replaced_by: made.id, expires_at: later(2 * hourMs), revoked_at: null },
   ])
   service.clock.set(later(2 * hourMs).toISOString())
-  await eventually(() => statusOf(tenant.key), 401)
+  expect(await statusOf(tenant.key)).toBe(401)
   expect(await statusOf(made.key)).toBe(200)
 })
 

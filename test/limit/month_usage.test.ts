@@ -1,7 +1,5 @@
 import { expect, test } from 'bun:test'
-import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { selectMonthCounts } from '../../src/stats/store.ts'
 import { organisationIdOf } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
@@ -45,19 +43,6 @@ test('shows the month by day and by prompt, with the limit and what is left of i
       other_prompts: { prompts: 0, total: 0 },
     },
   })
-})
-
-test('names the days the same however the database is set to write dates', async () => {
-  const { key, prompt } = await service.createTenant(10)
-  const { db } = service.services
-  service.clock.set('2026-11-03T12:00:00.000Z')
-  await service.postSignal(prompt, key)
-  const { id, organisationId } = await requirePrompt(db.sql, prompt)
-  const counts = await db.transaction(async (sql) => {
-    await sql.dynamic("set local DateStyle = 'SQL, MDY'")
-    return selectMonthCounts(sql, organisationId, [id], '2026-11')
-  })
-  expect(counts.filter(({ date }) => date !== null)).toEqual([{ promptId: null, date: '2026-11-03', total: 1 }])
 })
 
 test('counts the same before and after the signals were counted, and no more than a hundred prompts one by one', async () => {

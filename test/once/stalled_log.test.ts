@@ -11,6 +11,7 @@ const logged = 1_000
 
 test.each([
   ['on a full disk', '> /dev/full'],
+  ['to a reader that has left', '> >(true)'],
   // The program itself keeps the pipe open, and never reads it.
   ['to a reader that has stalled', '0<> "$PIPE" > "$PIPE"'],
 ])('a service that cannot write its log %s serves, and stops when it is told to', async (_, redirection) => {
