@@ -1,7 +1,13 @@
 // Records the entries of a plan, in as few calls as their sizes allow.
 import type { Outcome } from '../history/reconcile.ts'
 import type { PromptEntry } from '../history/record.ts'
-import { type HistoryEntry, maxBatchEntries, maxBatchTexts, type NewHistoryEntry } from '../history/schema.ts'
+import {
+  type HistoryEntry,
+  maxBatchEntries,
+  maxBatchTexts,
+  maxCoveredCommits,
+  type NewHistoryEntry,
+} from '../history/schema.ts'
 import { hashText } from '../history/texts.ts'
 import { sanitizeBranch } from './entries.ts'
 import type { Plan, PlanOptions, SkippedFile, SyncedPrompt } from './plan.ts'
@@ -35,33 +41,26 @@ export type PromptIds = Map<SyncedPrompt, string | null>
 
 type TextEntry = PromptEntry<SyncedPrompt> & { text?: { hash: string; text: string } }
 
-/** An entry, or one of the consecutive parts of a merge that covers many commits. */
-type Part = TextEntry & { isLast: boolean }
-
 /** Half of the largest body that the service accepts. */
 const maxBytesPerCall = 500_000
 
 const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
-const sizeOfPart = ({ entry, covers }: Part) => sizeOf([entry, covers])
+const sizeOfEntry = ({ entry, covers }: TextEntry) => sizeOf([entry, covers])
 
 export async function recordEntries(options: SyncOptions, ids: PromptIds, plan: Plan) {
   const { isDryRun, onProgress, onChange } = options
   const counts = { added: 0, changed: 0, known: 0, texts: 0 }
   let done = 0
-  let change: Exclude<keyof typeof counts, 'texts'> = 'known'
-  for await (const call of inCalls(splitCovered(addTexts(options, ids, plan)), sizeOfPart, maxBatchEntries)) {
+  for await (const call of inCalls(addTexts(options, ids, plan), sizeOfEntry, maxBatchEntries)) {
     const { outcomes, missing } = await recordCall(options, ids, call)
     if (!isDryRun) counts.texts += await sendTexts(options.target, ids, call, missing)
-    for (const [index, { prompt, entry, isLast }] of call.entries()) {
+    for (const [index, { prompt, entry }] of call.entries()) {
       const outcome = outcomes[index] as Outcome
-      // The parts of one entry are reported together: as added if one of them was, else as changed if one was.
-      if (outcome === 'added' || (outcome === 'changed' && change === 'known')) change = outcome
-      if (!isLast) continue
+      const change = outcome === 'covered' ? 'known' : outcome
       counts[change] += 1
       if (change !== 'known') onChange({ change, prompt: ids.get(prompt) ?? null, path: prompt.path, ...entry })
-      done += 1
-      change = 'known'
     }
+    done += call.length
     onProgress(done, 'entries', done / plan.entries.length)
   }
   return counts
@@ -97,8 +96,8 @@ async function* addTexts(options: SyncOptions, ids: PromptIds, { entries, pathOf
 }
 
 /** Records one call. All entries of a prompt that a dry run did not create would be added. */
-async function recordCall({ target, repository, isDryRun }: SyncOptions, ids: PromptIds, call: Part[]) {
-  const known = call.flatMap((part) => describePart(ids, part))
+async function recordCall({ target, repository, isDryRun }: SyncOptions, ids: PromptIds, call: TextEntry[]) {
+  const known = call.flatMap((one) => describeEntry(ids, one))
   const batch = { entries: known, live_branch: sanitizeBranch(repository.branch), dry_run: isDryRun }
   const { outcomes, missing_texts = [] } = known.length > 0 ? await target.recordBatch(batch) : { outcomes: [] }
   return {
@@ -107,18 +106,19 @@ async function recordCall({ target, repository, isDryRun }: SyncOptions, ids: Pr
   }
 }
 
-function describePart(ids: PromptIds, { prompt, entry, covers, text }: Part) {
+function describeEntry(ids: PromptIds, { prompt, entry, covers: all, text }: TextEntry) {
   const id = ids.get(prompt)
+  const covers = all.slice(-maxCoveredCommits)
   return id ? [{ prompt_id: id, ...entry, covers, ...(text && { text_hash: text.hash }) }] : []
 }
 
 /** Sends the texts that the service does not have, with their entries. Returns their number. */
-async function sendTexts(target: SyncTarget, ids: PromptIds, call: Part[], missing: Set<string>): Promise<number> {
+async function sendTexts(target: SyncTarget, ids: PromptIds, call: TextEntry[], missing: Set<string>): Promise<number> {
   const texts = new Map(call.flatMap(({ text }) => (text && missing.has(text.hash) ? [[text.hash, text.text]] : [])))
   for await (const some of inCalls(texts, ([, text]) => sizeOf(text), maxBatchTexts)) {
     const sent = new Map(some)
     await target.recordBatch({
-      entries: call.filter(({ text }) => text && sent.has(text.hash)).flatMap((part) => describePart(ids, part)),
+      entries: call.filter(({ text }) => text && sent.has(text.hash)).flatMap((one) => describeEntry(ids, one)),
       texts: [...sent.values()],
     })
   }
@@ -144,15 +144,4 @@ async function* inCalls<T>(
     bytes += size
   }
   if (call.length > 0) yield call
-}
-
-/** A merge that covers more commits than one call takes is sent several times. */
-async function* splitCovered(entries: AsyncIterable<TextEntry>): AsyncGenerator<Part> {
-  for await (const { covers, ...entry } of entries) {
-    const parts = Math.max(1, Math.ceil(covers.length / maxBatchEntries))
-    for (let part = 0; part < parts; part += 1) {
-      const some = covers.slice(part * maxBatchEntries, (part + 1) * maxBatchEntries)
-      yield { ...entry, covers: some, isLast: part === parts - 1 }
-    }
-  }
 }

@@ -108,6 +108,8 @@ export const RecordedEntry = envelopeOf(partlyVisible(HistoryEntry, ['id']), 'Re
 export const maxTextBytes = 64 * 1024
 export const maxBatchEntries = 500
 export const maxBatchTexts = 100
+/** GitHub lists no more commits of a push, so of a larger merge the others have no entries that it could replace. */
+export const maxCoveredCommits = 2_048
 const promptId = Type.String({ description: "The prompt's public ID" })
 
 /** What was read in a repository, for several prompts. */
@@ -119,7 +121,7 @@ export const HistoryBatch = Type.Object(
           prompt_id: promptId,
           covers: Type.Optional(
             Type.Array(printable(100), {
-              maxItems: maxBatchEntries,
+              maxItems: maxCoveredCommits,
               description:
                 'For pr_merged: the commits that the pull request brought to the branch. They get no entries.',
             }),
