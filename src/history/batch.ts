@@ -40,36 +40,38 @@ export async function recordHistoryBatch(
   const texts = requireTexts(givenTexts)
   const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
-  const toRecord = entries.map(({ prompt_id, covers = [], text_hash, ...entry }, index) => {
-    const given = { prompt: prompts.get(prompt_id) as number, entry, covers }
-    return { reported: parseAt(index, given, clock), textHash: text_hash }
-  })
+  const reported = entries.map(({ prompt_id, covers = [], text_hash: _, ...entry }, index) =>
+    parseAt(index, { prompt: prompts.get(prompt_id) as number, entry, covers }, clock),
+  )
   const seen = files.map(({ prompt_id, state, seen_at }, index) => {
     // With the time of a clock that is ahead, later reports would be ignored as outdated.
     const at = earlierOf(parseSeenAt(seen_at, index), clock.now())
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
-  const refs = toRecord.flatMap(toTextRef)
+  // Also for a change without a text, such as a removal: a merge must not get the text of an earlier one.
+  const refs = reported.flatMap((entry, index) => {
+    const { prompt_id, branch_name, commit_sha } = entry
+    const text_hash = entries[index]?.text_hash ?? null
+    return text_hash || hasLiveAction(entry) ? { prompt_id, branch_name, commit_sha, text_hash } : []
+  })
   const hasTexts = refs.some(({ text_hash }) => text_hash !== null)
   const missing = new Set<string>()
   const outcomes: Outcome[] = []
   // One batch of an organisation at a time, because on the embedded engine everybody waits for it.
   const permitRequest = { tenant: organisationId, key: `history of ${organisationId}`, deadline }
   if (isDryRun) {
-    const all = toRecord.map(({ reported }) => reported)
     const known = await db.transaction(async (sql) => {
       if (hasTexts) for (const hash of await findMissingTexts(sql, organisationId, refs, texts)) missing.add(hash)
-      return readKnown(sql, organisationId, all)
+      return readKnown(sql, organisationId, reported)
     }, permitRequest)
-    outcomes.push(...reconcile(all, known).outcomes)
+    outcomes.push(...reconcile(reported, known).outcomes)
   } else {
-    const steps = db.isEmbedded ? cutBatch(toRecord, seen) : [{ entries: toRecord, files: seen }]
+    const steps = db.isEmbedded ? cutBatch(reported, seen) : [{ entries: reported, files: seen }]
     for (const step of steps) {
       await db.transaction(async (sql) => {
         const otherPrompts = step.files.map(({ promptId }) => promptId)
         const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch }
-        const reported = step.entries.map((entry) => entry.reported)
-        outcomes.push(...(await recordEntries(sql, clock, organisationId, reported, options)))
+        outcomes.push(...(await recordEntries(sql, clock, organisationId, step.entries, options)))
         await markFilesSeen(sql, organisationId, step.files)
         // Together, because a merge gets the last text. Called in each step: if the organisation stores none, the first fails.
         const linked = step === steps.at(-1) ? refs : []
@@ -80,26 +82,15 @@ export async function recordHistoryBatch(
   return { outcomes, ...(hasTexts ? { missing_texts: [...missing] } : {}) }
 }
 
-type EntryOfBatch = { reported: ReportedEntry; textHash: string | undefined }
-type Step = { entries: EntryOfBatch[]; files: FileSeen[] }
+type Step = { entries: ReportedEntry[]; files: FileSeen[] }
 
 /** The embedded engine does nothing else during a step, so each is short. */
 const maxStepCommits = 50
 
-const cutBatch = (entries: EntryOfBatch[], files: FileSeen[]): Step[] => [
-  ...cutSteps(entries, ({ reported }) => 1 + reported.covers.length, maxStepCommits).map((step) => ({
-    entries: step,
-    files: [],
-  })),
+const cutBatch = (entries: ReportedEntry[], files: FileSeen[]): Step[] => [
+  ...cutSteps(entries, ({ covers }) => 1 + covers.length, maxStepCommits).map((step) => ({ entries: step, files: [] })),
   ...(files.length > 0 ? [{ entries: [], files }] : []),
 ]
-
-/** Also for a change without a text, such as a removal: a merge must not get the text of an earlier one. */
-const toTextRef = ({ reported, textHash }: EntryOfBatch) => {
-  const { prompt_id, branch_name, commit_sha } = reported
-  const ref = { prompt_id, branch_name, commit_sha, text_hash: textHash ?? null }
-  return textHash || hasLiveAction(reported) ? ref : []
-}
 
 function parseSeenAt(text: string, index: number): Date {
   const instant = parseInstant(text)
