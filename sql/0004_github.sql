@@ -81,7 +81,7 @@ create index on github_pull_requests (organisation_id, repository_id, head_branc
 create index on github_pull_requests (closed_at) where closed_at is not null;
 
 -- The pushes to a pull request's branch, after the branch was last merged into the same base and until the pull request
--- ended.
+-- ended, at the latest at its head.
 create function github_prompts_on_branch(pr github_pull_requests)
 returns setof github_affected_prompts
 language sql
@@ -96,7 +96,7 @@ as $$
         and merged.head_branch = pr.head_branch and merged.head_repository_id = pr.head_repository_id
         and merged.base_branch = pr.base_branch and merged.number <> pr.number and merged.state = 'merged'
         and merged.closed_at < coalesce(pr.closed_at, 'infinity')
-    ), '-infinity') and a.pushed_at <= coalesce(pr.closed_at, 'infinity')
+    ), '-infinity') and (a.pushed_at <= coalesce(pr.closed_at, 'infinity') or a.head_sha = pr.head_sha)
 $$;
 
 -- One row per pull request and prompt that it is known to change. Rows outlive the pushes to the pull request's branch.

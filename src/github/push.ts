@@ -16,7 +16,7 @@ import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
 import { type Gap, type PushPayload, parseTimestamp } from './schema.ts'
 import {
-  addPrompts,
+  addBranchPrompts,
   deletePushesTo,
   insertAffectedPrompts,
   type MergedPullRequest,
@@ -147,10 +147,9 @@ export async function recordPush(sql: Sql, repo: RepositoryRef, parsed: ParsedPu
 /** Stores which prompts a push to a branch affects. Returns the entries of the pull requests from that branch. */
 export async function recordBranchPush(sql: Sql, repo: RepositoryRef, push: Push, pushedAt: Date) {
   await insertAffectedPrompts(sql, repo, push, pushedAt)
-  const promptIds = push.affected.map(({ promptId }) => promptId)
   const entries: PromptEntry[] = []
-  for (const pr of await selectPullRequestsFrom(sql, repo, push.head, pushedAt)) {
-    const added = await addPrompts(sql, repo, pr.number, promptIds)
+  for (const pr of await selectPullRequestsFrom(sql, repo, push.head)) {
+    const added = await addBranchPrompts(sql, repo, pr.number)
     // A pull request that has ended was delivered before the push, and still lacks both entries. But what else a merge
     // brought is only known from its own push: the branch may have been merged before, which was not delivered yet.
     const isKnownToEnd = pr.state === 'closed' || pr.head_sha === push.head.commitSha

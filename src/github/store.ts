@@ -178,17 +178,13 @@ export async function savePullRequest(sql: Sql, repo: RepositoryRef, pr: PullReq
   return { ...pr, ...known }
 }
 
-/** The pull requests from a branch that a stored push to it belongs to, or that ended at its head. */
-export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, { branch, commitSha }: Head, pushedAt: Date) =>
+/** The pull requests from a branch that a stored push to it belongs to. */
+export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, { branch, commitSha }: Head) =>
   sql<PullRequest>`
     select * from github_pull_requests pr
     where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and head_branch = ${branch}
       and head_repository_id = ${repo.repositoryId} and base_branch <> ${branch}
-      and (
-        head_sha = ${commitSha}
-        or coalesce(closed_at, 'infinity') >= ${pushedAt}
-        and exists (select from github_prompts_on_branch(pr) a where a.head_sha = ${commitSha})
-      )
+      and exists (select from github_prompts_on_branch(pr) a where a.head_sha = ${commitSha})
     order by number`
 
 /** The merged pull requests whose merge commit is in the push. */
@@ -207,15 +203,6 @@ export const selectMerges = (sql: Sql, repo: RepositoryRef, { head: { branch, co
     order by number`
 
 const promptIdsOf = async (rows: Promise<{ promptId: number }[]>) => (await rows).map(({ promptId }) => promptId)
-
-/** Adds prompts to those that a pull request changes. Returns the new ones. */
-export const addPrompts = (sql: Sql, repo: RepositoryRef, number: number, promptIds: number[]) =>
-  promptIdsOf(sql`
-    insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
-    select ${repo.organisationId}, ${repo.repositoryId}, ${number}, prompt_id::bigint
-    from unnest(${promptIds.map(String)}::text[]) given (prompt_id)
-    on conflict do nothing
-    returning prompt_id as "promptId"`)
 
 /** Adds the prompts that were pushed to the pull request's branch. Returns the new ones. */
 export const addBranchPrompts = (sql: Sql, repo: RepositoryRef, number: number) =>
