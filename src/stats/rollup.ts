@@ -3,7 +3,7 @@ import { isReadOnly } from '../db/errors.ts'
 import { unavailable } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import { rollUpSignals, selectPromptsBehind } from './store.ts'
+import { rollUpSignals, selectPromptsBehind, selectTail, type Tail } from './store.ts'
 
 /** The number of new signals of a prompt. Infinity: roll up until no signal is left. */
 type NewSignals = { prompt: OwnedPrompt; number: number }
@@ -22,12 +22,20 @@ const maxBehind = 100_000
 const maxTail = 2_000
 /** A reader of many prompts adds up to this many per prompt. */
 const maxTailOfEach = 100
-/** How long a rejected reader should wait. Meanwhile the background rolls up. */
-const retrySeconds = 10
+const maxRetrySeconds = 600
 /** How many prompts with new signals are remembered. The others are rolled up by their next reader. */
 const maxRemembered = 10_000
 
 const catchingUp = 'Many signals of this prompt are not counted yet. Try again after the seconds in Retry-After.'
+
+/**
+ * Estimates how long the background takes for the rest of a tail, by the ids that a reader passed in `elapsedMs`. It takes up
+ * to twice as long as a reader, because it sleeps after each step for as long as the step took.
+ */
+export function secondsLeft(before: Tail, after: Tail, elapsedMs: number): number {
+  const left = (2 * elapsedMs * (after.last - after.first + 1)) / (after.first - before.first) / 1_000
+  return Math.min(maxRetrySeconds, Math.max(1, Math.ceil(left)))
+}
 
 /**
  * Keeps the rollups (counts by time and by commit) close behind the signals. Readers add the signals that are not rolled up
@@ -38,8 +46,8 @@ export function createSignalRollup(
   { patienceMs = 3_000, maxStepRows = db.isEmbedded ? minStepRows : 50_000 } = {},
 ) {
   const newSignals = new Map<number, NewSignals>()
-  /** The rollups in flight, one per prompt: its readers share it. Each resolves to whether no signal is left. */
-  const inFlight = new Map<number, Promise<boolean>>()
+  /** The rollups in flight, one per prompt: its readers share it. Each resolves to the seconds that the rest takes, or 0. */
+  const inFlight = new Map<number, Promise<number>>()
   let stepRows = minStepRows
   let round: Promise<void> | undefined
 
@@ -52,25 +60,29 @@ export function createSignalRollup(
     return { rolledUp, isLast: rolledUp < rows }
   }
 
-  async function rollUpUntil(prompt: OwnedPrompt, deadline: number): Promise<boolean> {
-    do if ((await takeStep(prompt)).isLast) return true
+  async function rollUpUntil(prompt: OwnedPrompt, deadline: number): Promise<number> {
+    const startedAt = performance.now()
+    const before = await selectTail(db.sql, prompt)
+    do if ((await takeStep(prompt)).isLast) return 0
     while (performance.now() < deadline)
-    return false
+    return secondsLeft(before, await selectTail(db.sql, prompt), performance.now() - startedAt)
   }
 
-  function joinRollUp(prompt: OwnedPrompt, deadline: number): Promise<boolean> {
+  function joinRollUp(prompt: OwnedPrompt, deadline: number): Promise<number> {
     const rolling = inFlight.get(prompt.id) ?? rollUpUntil(prompt, deadline).finally(() => inFlight.delete(prompt.id))
     inFlight.set(prompt.id, rolling)
     return rolling
   }
 
   async function shortenTail(prompt: OwnedPrompt, deadline: number): Promise<void> {
-    while (!(await joinRollUp(prompt, deadline))) {
+    for (;;) {
+      const left = await joinRollUp(prompt, deadline)
+      if (left === 0) return
       // The rollup of another reader may have had an earlier deadline.
       if (performance.now() < deadline) continue
       newSignals.set(prompt.id, { prompt, number: Number.POSITIVE_INFINITY })
       joinRound().catch(() => {})
-      throw unavailable('timeout', catchingUp, retrySeconds)
+      throw unavailable('timeout', catchingUp, left)
     }
   }
 
