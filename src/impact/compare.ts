@@ -114,7 +114,8 @@ function forecast(base: Counts, head: Counts, margin: number, { of, signals }: G
   while (!decides(enough)) {
     if (enough === farthest) return null
     tooFew = enough
-    enough *= 2
+    // The joint sequence may rule a difference out for some numbers between two powers of two only.
+    enough = Math.min(Math.ceil(enough * 1.5), farthest)
   }
   while (enough - tooFew > 1) {
     const middle = Math.floor((tooFew + enough) / 2)

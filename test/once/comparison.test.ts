@@ -53,6 +53,9 @@ test('verdicts follow the interval, and an undecided one says how many signals a
   expect(compareGrowing(...small, 0.01).verdict).toBe('better')
   // A hundred signals before are too few for a difference this small, however many come after.
   expect(compareGrowing(side(80, 100), side(75, 100)).signalsNeeded).toBeNull()
+  // Between two powers of two.
+  const [base, head] = [side(0, 32.6613), side(5.5868, 20.1984)]
+  expect(compare(base, head, 0.1, { of: 'head', signals: 47 }).signalsNeeded).toBe(620)
 })
 
 test('a verdict is not lost as signals arrive at the same rates', () => {
