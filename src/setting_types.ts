@@ -103,7 +103,7 @@ const serverUrl = (protocols: string[], check: (urls: [URL, ...URL[]], name: str
     const urls = splitHosts(value)
     if (
       urls.length === 0 ||
-      urls.some(({ hostname, protocol }) => hostname === '' && (urls.length > 1 || protocol.includes('+')))
+      urls.some(({ hostname, protocol }) => hostname === '' && (urls.length > 1 || protocol.startsWith('redis')))
     ) {
       throw new Error(
         `${name} must name hosts as host:port, separated by commas; escape "/", "?" and "#" in a password`,

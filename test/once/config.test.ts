@@ -91,10 +91,9 @@ test.concurrent.each([
     ],
     ['redis+cluster://:hunter2@h1,h2:6379/1', 'must end after its hosts: a Redis Cluster has no numbered databases'],
     ['redis+cluster://:hunter2@h1?family=6', 'may have no parameters with redis+cluster://'],
-    ...['redis+cluster://', 'redis+cluster://:hunter2@h1,,h2', 'redis+sentinel://:hunter2@h1:x/main'].map((url) => [
-      url,
-      'must name hosts as host:port, separated by commas; escape "/", "?" and "#" in a password',
-    ]),
+    ...['redis:///1', 'redis+cluster://', 'redis+cluster://:hunter2@h1,,h2', 'redis+sentinel://:hunter2@h1:x/main'].map(
+      (url) => [url, 'must name hosts as host:port, separated by commas; escape "/", "?" and "#" in a password'],
+    ),
   ].map(([url, problem]): Rejected => [{ REDIS_URL: url as string }, `REDIS_URL ${problem}`]),
   [
     { REDIS_URL: 'redis+cluster://:hunter2@h1', REDIS_PREFIX: '{a}' },
