@@ -37,6 +37,15 @@ export function lockDataDir(dir: string): { release(): void } | undefined {
 /** Where the engine keeps its files. */
 export const filesOf = (dir: string): string => join(dir, 'pgdata')
 
+/** True also for a directory that this user may not enter: the lock then says so. */
+export function hasFiles(dir: string): boolean {
+  try {
+    return statSync(filesOf(dir), { throwIfNoEntry: false }) !== undefined
+  } catch {
+    return true
+  }
+}
+
 /** Where a backup beside a running server keeps its copy of the engine's files. */
 export const backupOf = (dir: string) => ({ folder: join(dir, 'backup'), copy: join(dir, 'backup', 'copy') })
 

@@ -1,9 +1,8 @@
 // Postgres inside this process, for running without a database server. Same SQL and same driver as with one.
-import { existsSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
 import { startEngineWorker } from '../platform.ts'
 import type { DatabaseObserver } from './client.ts'
-import { DataDirInUse, filesOf, lockDataDir } from './data_dir.ts'
+import { DataDirInUse, filesOf, hasFiles, lockDataDir } from './data_dir.ts'
 import { Backend, Session } from './embedded_session.ts'
 import type { EngineReply, EngineRequest } from './embedded_worker.ts'
 import { type Housekeeping, openHousekeeping } from './housekeeping.ts'
@@ -20,7 +19,7 @@ export type Embedded = Housekeeping & {
 export async function openEmbedded(dataDir: string, observer: DatabaseObserver = {}): Promise<Embedded> {
   const lock = lockDataDir(dataDir)
   if (!lock) throw new DataDirInUse(dataDir)
-  const isNew = !existsSync(filesOf(dataDir))
+  const isNew = !hasFiles(dataDir)
   try {
     const engine = await startEngineThread(filesOf(dataDir))
     if (isNew) observer.onCreated?.(dataDir)

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, existsSync, rmSync } from 'node:fs'
+import { chmodSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream'
@@ -8,7 +8,7 @@ import { within } from '../lib/deadline.ts'
 import { listHosts, splitHosts } from '../lib/hosts.ts'
 import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
-import { DataDirInUse, filesOf, rejectForeignDataDir, removeAbandonedCopy } from './data_dir.ts'
+import { DataDirInUse, hasFiles, rejectForeignDataDir, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { isRejectedByPooler, reasonOf } from './errors.ts'
 import { migrate, requireSchema, SchemaError } from './migrations.ts'
@@ -95,7 +95,7 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
 export async function openDataDir(dataDir: string, options: Options): Promise<{ db: Db; isShared: boolean }> {
   rejectForeignDataDir(dataDir)
   // A mistyped name must not create another database and show that it is empty.
-  if (options.mustExist && !existsSync(filesOf(dataDir))) {
+  if (options.mustExist && !hasFiles(dataDir)) {
     throw new Error(
       `There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "prompt-signals init".`,
     )

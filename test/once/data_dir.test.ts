@@ -62,6 +62,10 @@ test.concurrent('a slip in the name of the data directory makes no database', as
     )
   }
   expect(existsSync(settings.DATA_DIR)).toBe(false)
+  // Root may enter every directory, so a link to itself stands for one that cannot be entered.
+  symlinkSync(settings.DATA_DIR, settings.DATA_DIR)
+  const line = errorLineOf(await run(['orgs', 'list'], { settings }))
+  expect(line).toStartWith(`The data directory ${settings.DATA_DIR} cannot be used: `)
 })
 
 test.concurrent('root is told to run as the owner of a data directory, and nothing is opened or created', async () => {
