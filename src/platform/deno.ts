@@ -79,11 +79,14 @@ export function listen(app: App, onCrash: () => Response, address: Address): Lis
   const { host: hostname, port, reusePort = false, certificate } = address
   const options = { hostname, port, reusePort, ...certificate, onListen() {}, onError: onCrash }
   const { addr, shutdown } = Deno.serve(options, (request, connection) => {
-    connections.set(request, connection)
-    return app.fetch(request)
+    // The framework has no HEAD routes. Deno drops the body.
+    const routed = request.method === 'HEAD' ? new Request(request.url, { headers: request.headers }) : request
+    connections.set(routed, connection)
+    return app.fetch(routed)
   })
+  const host = hostname.includes(':') ? `[${hostname}]` : hostname
   return {
-    url: `${certificate ? 'https' : 'http'}://${hostname}:${addr.port}`,
+    url: `${certificate ? 'https' : 'http'}://${host}:${addr.port}`,
     stop: shutdown,
   }
 }

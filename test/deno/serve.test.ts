@@ -44,10 +44,10 @@ beforeAll(async () => {
   client = await createClient(server.url)
 })
 
-test('makes its own data directory on Deno', async () => {
-  const settings = { DATA_DIR: join(createFolder(), 'data'), DENO_DIR }
+test('makes its own data directory on Deno, and listens on an IPv6 address', async () => {
+  const settings = { DATA_DIR: join(createFolder(), 'data'), HOST: '::1', DENO_DIR }
   const fresh = await startServer(settings, [], root, program)
-  await eventually(async () => (await fetch(`${fresh.url}/readyz`)).status, 200)
+  await eventually(async () => (await fetch(`${fresh.url}/readyz`, { method: 'HEAD' })).status, 200)
   expect([await fresh.stop(), fresh.stderr()]).toEqual([0, ''])
 })
 
