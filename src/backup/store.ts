@@ -3,7 +3,6 @@ import type { Sql } from '../db/client.ts'
 export type Table = {
   name: string
   columns: { name: string; type: string }[]
-  key: string[]
   needs: string[]
 }
 
@@ -43,12 +42,6 @@ export async function listTables(sql: Sql): Promise<Table[]> {
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
       ) as columns,
       to_json(array(
-        select a.attname::text
-        from pg_index i, unnest(i.indkey) with ordinality k (attnum, nth), pg_attribute a
-        where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid and a.attnum = k.attnum
-        order by k.nth
-      )) as key,
-      to_json(array(
         select distinct t.relname::text
         from pg_constraint f join pg_class t on t.oid = f.confrelid
         where f.conrelid = c.oid and f.contype = 'f' and t.oid <> c.oid
@@ -76,14 +69,13 @@ export async function estimateRows(sql: Sql): Promise<number | null> {
   return row?.rows ?? null
 }
 
-/** Reads the rows in the order of their key, each a JSON array of strings and nulls, in batches that fit into memory. */
-export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncGenerator<string[]> {
+/** Reads the rows, each a JSON array of strings and nulls, in batches that fit into memory. */
+export async function* readRows(sql: Sql, { name, columns }: Table): AsyncGenerator<string[]> {
   const fetchSize = fetchSizeOf(name)
   const values = columns.map((column) => `${quote(column.name)}::text`)
-  const order = key.length > 0 ? `order by ${key.map(quote)}` : ''
   await sql.dynamic(`
     declare rows_to_back_up no scroll cursor for
-    select json_build_array(${values})::text as line from ${quote(name)} ${order}`)
+    select json_build_array(${values})::text as line from ${quote(name)}`)
   for (;;) {
     const rows = await sql.dynamic<{ line: string }>(`fetch ${fetchSize} from rows_to_back_up`)
     if (rows.length > 0) yield rows.map(({ line }) => line)

@@ -24,7 +24,6 @@ export function createPrimary(hosts: { url: string; ssl: Tls }[]): Primary {
         return new URL(host.url)
       }),
     ).catch((error: AggregateError) => {
-      known = undefined
       const names = hosts.map(({ url }) => listHosts([new URL(url)]))
       throw new NoPrimaryError(error.errors.map((reason, index) => [names[index] as string, reason]))
     })
@@ -32,15 +31,13 @@ export function createPrimary(hosts: { url: string; ssl: Tls }[]): Primary {
   return {
     hosts: listHosts(hosts.map(({ url }) => new URL(url))),
     async connect() {
-      const before = known
       known ??= findWritable()
       try {
         return await openSocket(await known)
       } catch (error) {
-        if (!before || error instanceof NoPrimaryError) throw error
-        // The host that was the primary is away.
-        known = findWritable()
-        return openSocket(await known)
+        // Another host may be the primary by the next attempt.
+        known = undefined
+        throw error
       }
     },
     forget() {
