@@ -6,7 +6,7 @@ export type Primary = {
   /** All of them, for messages. */
   hosts: string
   connect(): Promise<unknown>
-  /** Must be called when a connection is lost: the next one may lead to another host. */
+  /** Must be called when a connection is lost or replaced: the next one may lead to another host. */
   forget(): void
 }
 
@@ -115,12 +115,8 @@ export function openPool(
   const { url, ssl, primary } = target
   Object.assign(options, { ssl, ...parseAddress(url) })
   if (!primary) return postgres(url, options)
-  const onclose = () => {
-    primary.forget()
-    onLost()
-  }
   // With a socket, the driver uses the path only to name the server in errors.
-  return postgres(url, { ...options, socket: primary.connect, path: primary.hosts, onclose } as DriverOptions)
+  return postgres(url, { ...options, socket: primary.connect, path: primary.hosts } as DriverOptions)
 }
 
 type Pool = ReturnType<typeof openPool>
@@ -142,6 +138,7 @@ export function openPools(target: Target, session: SessionOptions, sizes: Record
   const subscriptions: Subscription[] = []
   const lossListeners: (() => void)[] = []
   const notifyLost = () => {
+    if ('url' in target) target.primary?.forget()
     for (const onLost of lossListeners) onLost()
   }
   let current = open()

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { type Db, openClient } from '../../src/db/client.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
@@ -51,6 +52,23 @@ test('connections that have gone silent are replaced: those of statements, of tr
   proxy.silence()
   expect(await change()).toBe('Error: no answer in time')
   await eventually(change, 2)
+  await db.close()
+})
+
+test('the primary is looked for again when silent connections are replaced, not once they are closed', async () => {
+  const events: string[] = []
+  const { hostname, port } = new URL(proxy.url)
+  const primary = {
+    hosts: 'proxy',
+    connect: async () => connect(Number(port), hostname),
+    forget: () => void events.push('forgotten'),
+  }
+  const db = openClient({ url: proxy.url, ssl: false, primary }, { queryTimeoutMs: 500, maxConnections: 1 })
+  db.onConnectionLost(() => events.push('lost'))
+  await eventually(() => db.sql`select 1 as n`.catch(String), [{ n: 1 }])
+  proxy.silence()
+  expect(await db.sql`select 1`.catch(String)).toBe('Error: no answer in time')
+  await eventually(() => events.slice(0, 2), ['forgotten', 'lost'])
   await db.close()
 })
 
