@@ -84,13 +84,6 @@ test('what was pushed while it was closed counts when it is reopened', async () 
   expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('later')}`])
 })
 
-test('a push that arrives after its pull request was closed records both its opening and its end', async () => {
-  await hook.send('pull_request', pullRequest('opened'))
-  await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
-  expect(await hook.send('push', toBranch())).toBe(2)
-  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`, `pr_closed 7 ${sha('warmer')}`])
-})
-
 test.each(permutationsOf(['first', 'opening', 'second', 'closing'] as const).map((order) => [order]))(
   'a closed pull request is opened and closed once for each prompt: %j',
   async (order) => {
@@ -151,13 +144,6 @@ test('a recreated branch has nothing of its namesake, and a deleted one is still
   await hook.send('push', toBranch(recreated))
   expect(await hook.send('pull_request', pullRequest('opened', { number: 8, headSha: sha('recreated') }))).toBe(1)
   expect(await hook.story('other')).toEqual([`pr_opened 8 ${sha('recreated')}`])
-})
-
-test('the first push of a branch may arrive after the second', async () => {
-  const second = { branch: 'warmer', commits: touching(paths.farewell), at: '2026-11-14T12:00:01Z' }
-  await hook.send('push', push(second))
-  await hook.send('push', toBranch())
-  expect(await hook.send('pull_request', pullRequest('opened'))).toBe(2)
 })
 
 test('what is merged into another branch goes on with the pull request of that branch', async () => {
