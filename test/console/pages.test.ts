@@ -453,7 +453,8 @@ test.each([
 ])('a prompt without signals has %s to copy, and says when the first signal has arrived', async (what, commandOf) => {
   const { id } = (await own.service.post('/prompts', own.admin, { name: 'silent' })).body.data
   const { page } = await own.open(`/prompts/${id}`, { permissions: ['clipboard-read', 'clipboard-write'] })
-  await page.getByText('Waiting for the first signal').waitFor()
+  const { page: list } = await own.open(`/signals?prompt=${id}`)
+  for (const one of [list, page]) await one.getByText('Waiting for the first signal').waitFor()
   expect(await findBarriers(page)).toEqual([])
   await page.getByRole('button', { name: `Copy ${what}` }).click()
   await page.getByText('Copied', { exact: true }).waitFor()
@@ -462,6 +463,7 @@ test.each([
   expect(await Bun.spawn(command, { env, stdout: 'ignore' }).exited).toBe(0)
   await page.getByText('✓ The first signal has arrived').waitFor()
   await page.locator('.u-over').waitFor()
+  await list.getByRole('cell', { name: 'positive' }).waitFor()
   // Another prompt that has signals, but not in this range, does not wait.
   await page.goto(`${own.service.url}${promptPath}?since=2020-01-01T00:00:00Z&until=2020-02-01T00:00:00Z`)
   await page.getByText('No signals in this range').waitFor()

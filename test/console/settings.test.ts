@@ -21,6 +21,7 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
   await shown.getByText('Copied', { exact: true }).waitFor()
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(key)
   await shown.getByRole('button', { name: 'Done' }).click()
+  await shown.waitFor({ state: 'detached' })
   const row = page.getByRole('row', { name: /^website/ }).first()
   expect(await row.textContent()).toContain('app')
   expect(await row.textContent()).toContain('Expires in 4 weeks')
@@ -168,7 +169,8 @@ test('a prompt is made, linked to its file and renamed', async () => {
   await row.getByRole('button', { name: 'Edit farewell' }).click()
   await page.getByLabel('Name').fill('goodbye')
   await page.getByLabel('Repository').fill('acme/prompts')
-  await page.getByLabel('File path').fill('prompts/goodbye.md')
+  const path = `${'long/'.repeat(120)}goodbye.md`
+  await page.getByLabel('File path').fill(path)
   await page.getByLabel('Live branch').fill('main')
   await page.getByRole('button', { name: 'Save' }).click()
   const changed = page.getByRole('row', { name: /goodbye/ })
@@ -183,7 +185,7 @@ test('a prompt is made, linked to its file and renamed', async () => {
   await changed.getByRole('button', { name: 'Restore goodbye' }).click()
   await page.getByText('No archived prompts').waitFor()
   await page.getByLabel('Show').selectOption('in use')
-  await changed.getByText('prompts/goodbye.md in acme/prompts').waitFor()
+  await changed.getByText(`${path} in acme/prompts`).waitFor()
 })
 
 test('the secret of the webhook is made, and another one only after a question', async () => {

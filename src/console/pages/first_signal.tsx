@@ -22,7 +22,7 @@ export function useFirstSignal(prompt: string, isEmpty: boolean): 'known' | 'awa
     return () => clearInterval(timer)
   }, [isAwaited])
   useEffect(() => {
-    if (hasArrived) refresh('/api/v1/prompts/{prompt_id}/stats', '/api/v1/prompts/{prompt_id}/impact')
+    if (hasArrived) refresh('/api/v1/prompts/{prompt_id}/')
   }, [hasArrived])
   return hasArrived ? 'arrived' : isAwaited ? 'awaited' : 'known'
 }

@@ -137,14 +137,12 @@ function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
         label="Repository"
         hint="owner/name on GitHub, or host/path such as gitlab.com/acme/prompts. Leave empty for none."
         name="repository"
-        maxLength={500}
         defaultValue={prompt?.repository ?? ''}
       />
       <Input
         label="File path"
         hint="From the root of the repository, such as prompts/greeting.md"
         name="path"
-        maxLength={500}
         defaultValue={prompt?.path ?? ''}
       />
       <Input

@@ -8,7 +8,7 @@ import { Page } from '../parts/page.tsx'
 import { Await, FailureNote, Note } from '../parts/states.tsx'
 import { Moment } from '../parts/text.tsx'
 import { Tree } from '../parts/tree.tsx'
-import { FirstSignal } from './first_signal.tsx'
+import { FirstSignal, useFirstSignal } from './first_signal.tsx'
 import { SignalFilters } from './signal_filters.tsx'
 
 type SignalList = Schemas['RecordedSignalList']
@@ -69,6 +69,7 @@ const Value = ({ value }: { value: 'positive' | 'negative' }) => (
 )
 
 function NoSignals({ prompt, isFiltered, isLast }: { prompt: string; isFiltered: boolean; isLast: boolean }) {
+  useFirstSignal(prompt, isLast && !isFiltered)
   if (!isLast) return <Note title="No matches on this page. Older signals may match." />
   if (isFiltered) return <Note title="No signals match" />
   return <FirstSignal prompt={prompt} hasArrived={false} />
