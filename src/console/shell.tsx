@@ -10,7 +10,7 @@ import { Audit } from './pages/audit.tsx'
 import { Compare } from './pages/compare.tsx'
 import { Endpoints } from './pages/endpoints.tsx'
 import { Keys } from './pages/keys.tsx'
-import { PageNotFound } from './pages/not_found.tsx'
+import { NotFound } from './pages/not_found.tsx'
 import { Prompt } from './pages/prompt.tsx'
 import { PromptLinks } from './pages/prompt_links.tsx'
 import { Prompts } from './pages/prompts.tsx'
@@ -83,7 +83,7 @@ function SignedIn({ linkFailure, onSignOut }: SignedInProps) {
             <Button does="Sign out" onClick={onSignOut} />
           </Page>
         )}
-        {!shown && !whyNone && <PageNotFound />}
+        {!shown && !whyNone && <NotFound what="Page" />}
         {isForbidden && (
           <Page title="No access">
             <FailureNote failure={{ kind: 'forbidden', scope: shown.scope }} />

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { Estimate } from '../../impact/rate.ts'
 import { formatDate } from '../parts/format.ts'
-import { type DrawnEstimate, outlineOf } from './points.ts'
+import { Line } from './line.tsx'
 
 type DayEstimate = { date: string; estimate: Estimate | null }
 
@@ -33,8 +33,8 @@ export function DayLines({ base, head, scale: [low, high], labels, legend }: Day
         {marks.map(({ label, top }) => (
           <line key={label} class="mark" x1={0} x2={width} y1={top} y2={top} />
         ))}
-        {base && <Line look="base" points={placed(base)} y={y} />}
-        <Line look="head" points={placed(head)} y={y} />
+        {base && <Line look="base" points={placed(base)} y={y} isDotted />}
+        <Line look="head" points={placed(head)} y={y} isDotted />
       </svg>
       {marks.map(({ label, top }) => (
         <span key={label} class="mark-label" style={{ top: `${top}px` }}>
@@ -47,19 +47,5 @@ export function DayLines({ base, head, scale: [low, high], labels, legend }: Day
         <span>{formatDate(last)}</span>
       </figcaption>
     </figure>
-  )
-}
-
-function Line({ look, points, y }: { look: string; points: DrawnEstimate[]; y(value: number): number }) {
-  const { band, line } = outlineOf(points, y)
-  return (
-    <g class={look}>
-      <polygon class="line-band" points={band} />
-      <polyline class="line" points={line} />
-      {points.length < 60 &&
-        points.map(({ x, estimate: { value } }) => (
-          <line key={x} class="line-point" x1={x} x2={x} y1={y(value)} y2={y(value)} />
-        ))}
-    </g>
   )
 }

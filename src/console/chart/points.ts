@@ -1,4 +1,4 @@
-import { type Estimate, rateOf } from '../../impact/rate.ts'
+import { rateOf } from '../../impact/rate.ts'
 
 /** The signals of one interval of time. */
 export type Point = { start: string; positive: number; negative: number }
@@ -28,16 +28,6 @@ export function toColumns(points: Point[], interval: Interval) {
     high: rates.map((one) => one?.high ?? null),
     rate: rates.map((one) => one?.value ?? null),
   }
-}
-
-/** An estimate at its place on a chart. */
-export type DrawnEstimate = { x: number; estimate: Estimate }
-
-/** The corners of a band of intervals and of the line within it, for SVG. */
-export function outlineOf(points: DrawnEstimate[], y: (value: number) => number): { band: string; line: string } {
-  const along = (end: keyof Estimate) =>
-    points.map(({ x, estimate }) => `${x.toFixed(1)},${y(estimate[end]).toFixed(1)}`)
-  return { band: [...along('high'), ...along('low').toReversed()].join(' '), line: along('value').join(' ') }
 }
 
 /** A count of one or two digits and zeros that is at least as large, for the end of an axis. */

@@ -1,5 +1,5 @@
 import { type Counts, rateOf } from '../../impact/rate.ts'
-import { type DrawnEstimate, outlineOf } from './points.ts'
+import { type DrawnEstimate, Line } from './line.tsx'
 
 const [width, height, edge] = [120, 28, 2]
 
@@ -15,7 +15,7 @@ export function Sparkline({ days }: { days: Counts[] }) {
     <svg class="sparkline" viewBox={`0 0 ${width} ${height}`} width={width} height={height} aria-hidden="true">
       <line class="sparkline-half" x1={0} x2={width} y1={height / 2} y2={height / 2} />
       {runsOf(days).map((run) => (
-        <Run key={run[0]?.x} run={run} />
+        <Line key={run[0]?.x} look="head" points={run} y={y} />
       ))}
     </svg>
   )
@@ -47,25 +47,4 @@ function runsOf(days: Counts[]): DrawnEstimate[][] {
   // The rest says too little, and is drawn only if there is nothing else.
   if (runs.every((run) => run.length === 0)) add(days.length - 1)
   return runs.filter((run) => run.length > 0)
-}
-
-function Run({ run }: { run: DrawnEstimate[] }) {
-  const [first] = run
-  if (!first) return null
-  if (run.length === 1) {
-    const { value, low, high } = first.estimate
-    return (
-      <>
-        <line class="sparkline-alone" x1={first.x} x2={first.x} y1={y(low)} y2={y(high)} />
-        <circle class="sparkline-dot" cx={first.x} cy={y(value)} r={1.5} />
-      </>
-    )
-  }
-  const { band, line } = outlineOf(run, y)
-  return (
-    <>
-      <polygon class="sparkline-band" points={band} />
-      <polyline class="sparkline-line" points={line} />
-    </>
-  )
 }

@@ -60,7 +60,7 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
           },
         },
         { name: 'Verdict', cell: ({ impact }) => impact?.verdict && <Verdict verdict={impact.verdict} /> },
-        { name: 'Difference in points', cell: ({ impact }) => impact && <Difference impact={impact} reach={reach} /> },
+        { name: 'Difference in points', cell: ({ impact }) => impact && <Difference {...impact} reach={reach} /> },
         { name: 'Positive', cell: ({ impact }) => impact && <WindowSignals prompt={prompt} impact={impact} /> },
       ]}
     />
@@ -78,15 +78,21 @@ function useTarget(): void {
   })
 }
 
-function Difference({ impact, reach }: { impact: Impact; reach: number }) {
-  const { rate, difference, verdict, signals_needed: needed } = impact
+type DifferenceProps = Pick<Impact, 'rate' | 'difference' | 'verdict'> & {
+  reach?: number
+  unit?: string
+  signals_needed?: number | null
+}
+
+export function Difference({ rate, difference, verdict, reach, unit, signals_needed: needed = null }: DifferenceProps) {
   if (!rate || !difference || !verdict) return null
   const shown = showDifference(rate, difference)
   return (
     <div class="row difference">
-      <IntervalBar difference={difference} reach={reach} tone={verdict} />
+      <IntervalBar difference={difference} reach={reach ?? reachOf([difference])} tone={verdict} />
       <span>
-        {shown.points}{' '}
+        {shown.points}
+        {unit}{' '}
         <span class="muted">
           ({shown.low} to {shown.high})
         </span>

@@ -16,7 +16,7 @@ import { Answer } from './answer.tsx'
 import { ChangeDetail } from './change_detail.tsx'
 import { ChangeList, changesPerPage, getImpact } from './change_list.tsx'
 import { FirstSignal, useFirstSignal } from './first_signal.tsx'
-import { PromptNotFound } from './not_found.tsx'
+import { NotFound } from './not_found.tsx'
 import { nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
 import { Split } from './split.tsx'
 
@@ -43,7 +43,9 @@ export function Prompt({ prompt: id }: { prompt: string }) {
   )
   const first = useFirstSignal(id, stats.data?.data.every(({ total }) => total === 0) ?? false)
   const { name, repository = null, path: file, live_branch: branch } = impact.data?.prompt ?? {}
-  if (impact.failure?.kind === 'missing') return <PromptNotFound />
+  if (impact.failure?.kind === 'missing') {
+    return <NotFound what="Prompt">It does not exist, or belongs to another organisation.</NotFound>
+  }
   return (
     <Page title={name ?? id} actions={<RangeControls range={range} />}>
       <p class="detail subtitle">

@@ -1,7 +1,6 @@
 import { rateOf } from '../../impact/rate.ts'
-import { describeSides, nameSides, showDifference } from '../../impact/sentence.ts'
+import { describeSides, nameSides } from '../../impact/sentence.ts'
 import { DayLines } from '../chart/day_lines.tsx'
-import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
 import { get, type Schemas } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
@@ -13,6 +12,7 @@ import { FoldedTable, Table } from '../parts/table.tsx'
 import { Code, Text } from '../parts/text.tsx'
 import { Rate } from '../parts/verdict.tsx'
 import { Sentence } from './answer.tsx'
+import { Difference } from './changes.tsx'
 
 type Compared = Schemas['SideBySide']
 
@@ -92,7 +92,6 @@ function Pair({ prompt, base, head }: { prompt: string; base: string; head: stri
 function Result({ compared }: { compared: Compared }) {
   const { base, head, difference, verdict, overlap, share, notes, days } = compared
   const names = nameSides(base, head)
-  const shown = head.rate && difference && showDifference(head.rate, difference)
   return (
     <>
       <Sentence verdict={verdict} text={describeSides(compared)} kind="sideBySide">
@@ -102,17 +101,7 @@ function Result({ compared }: { compared: Compared }) {
       {notes.map((note) => (
         <p key={note}>{note}</p>
       ))}
-      {difference && shown && (
-        <div class="row difference">
-          <IntervalBar difference={difference} reach={reachOf([difference])} tone={verdict} />
-          <span>
-            {shown.points} points{' '}
-            <span class="muted">
-              ({shown.low} to {shown.high})
-            </span>
-          </span>
-        </div>
-      )}
+      <Difference rate={head.rate} difference={difference} verdict={verdict} unit=" points" />
       <DayLines
         base={days.map(({ date, base }) => ({ date, estimate: rateOf(base) }))}
         head={days.map(({ date, head }) => ({ date, estimate: rateOf(head) }))}

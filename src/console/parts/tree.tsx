@@ -1,5 +1,4 @@
 import { Fragment } from 'preact'
-import { ExactNumber } from '../client/exact_json.ts'
 
 /** A value of somebody else's making, folded out level by level. */
 export function Tree({ name, value, isRoot }: { name: string; value: unknown; isRoot?: boolean }) {
@@ -47,13 +46,10 @@ const previewOf = (entries: [string, unknown][]): string[] =>
 
 /** Whether there is nothing to fold out. */
 const isLeaf = (value: unknown): boolean =>
-  typeof value !== 'object' || value === null || value instanceof ExactNumber || Object.keys(value).length === 0
+  typeof value !== 'object' || value === null || JSON.isRawJSON?.(value) || Object.keys(value).length === 0
 
 const shortened = (text: string): string =>
   text.length > previewTextLength ? `${text.slice(0, previewTextLength)}…` : text
 
 /** A text as it is, anything else as JSON. */
-function leafText(value: unknown): string {
-  if (value instanceof ExactNumber) return value.text
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
-}
+const leafText = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
