@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
-import type { Clock } from '../clock.ts'
-import type { Db, Sql } from '../db/client.ts'
+import type { Sql } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { invalid } from '../errors.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
@@ -11,16 +11,10 @@ import { describePage, replyPage } from '../http/paging.ts'
 import { visibleTo } from '../http/request_context.ts'
 import { changeOnce } from '../idempotency/replay.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
-import { listPrompts, type PromptFinder, showPrompt } from './find.ts'
+import { listPrompts, showPrompt } from './find.ts'
 import { changePrompt, createPromptInTransaction } from './manage.ts'
 import { ChangedPrompt, NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
-
-type Services = {
-  db: Db
-  clock: Clock
-  findPrompt: PromptFinder['find']
-}
 
 const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt }
 
