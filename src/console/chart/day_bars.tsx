@@ -1,12 +1,12 @@
 import type { Schemas } from '../client/api.ts'
 import { formatDate, formatNumber } from '../parts/format.ts'
-import { niceCeiling } from './points.ts'
 
 const [width, height] = [720, 120]
 
 /** A bar for each day of the month. A table beside it has the figures. */
 export function DayBars({ days }: { days: Schemas['UsageDay'][] }) {
-  const most = niceCeiling(Math.max(1, ...days.map(({ total }) => total)))
+  const most = Math.max(0, ...days.map(({ total }) => total))
+  const heightOf = (total: number) => (total / Math.max(most, 1)) * height
   const step = width / Math.max(days.length, 1)
   return (
     <figure class="day-bars">
@@ -18,8 +18,8 @@ export function DayBars({ days }: { days: Schemas['UsageDay'][] }) {
             class="day-bar"
             x={index * step + step * 0.1}
             width={step * 0.8}
-            y={height - (total / most) * height}
-            height={(total / most) * height}
+            y={height - heightOf(total)}
+            height={heightOf(total)}
           >
             <title>{`${formatDate(date)}: ${formatNumber(total)}`}</title>
           </rect>
@@ -27,7 +27,7 @@ export function DayBars({ days }: { days: Schemas['UsageDay'][] }) {
       </svg>
       <figcaption class="fine">
         <span>{formatDate(days[0]?.date ?? '')}</span>
-        <span>Busiest day: {formatNumber(Math.max(0, ...days.map(({ total }) => total)))}</span>
+        <span>Busiest day: {formatNumber(most)}</span>
         <span>{formatDate(days.at(-1)?.date ?? '')}</span>
       </figcaption>
     </figure>

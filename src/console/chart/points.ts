@@ -29,10 +29,3 @@ export function toColumns(points: Point[], interval: Interval) {
     rate: rates.map((one) => one?.value ?? null),
   }
 }
-
-/** A count of one or two digits and zeros that is at least as large, for the end of an axis. */
-export function niceCeiling(count: number): number {
-  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, count))))
-  const ends = [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => Math.ceil(step * unit))
-  return ends.find((end) => end >= count) ?? 10 * unit
-}

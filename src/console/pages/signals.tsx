@@ -41,11 +41,7 @@ export function Signals() {
         columns={[
           { name: 'When', cell: ({ created_at }) => <Moment time={created_at} /> },
           { name: 'Value', cell: ({ value }) => <Value value={value} /> },
-          {
-            name: 'Metadata',
-            cell: ({ metadata }) =>
-              metadata ? <Tree isRoot name="metadata" value={metadata} /> : <span class="muted">none</span>,
-          },
+          { name: 'Metadata', cell: ({ metadata }) => <Tree isRoot name="metadata" value={metadata} /> },
         ]}
       />
     </Page>
