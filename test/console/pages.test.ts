@@ -29,7 +29,7 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
   '/usage': '.day-bar',
   '/settings/keys': 'tbody tr',
   '/settings/prompts': 'tbody tr',
-  '/settings/webhooks': '.facts',
+  '/settings/webhooks': 'dl',
   '/settings/endpoints': 'tbody tr',
   '/settings/audit': 'tbody tr',
 }

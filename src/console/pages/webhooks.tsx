@@ -63,7 +63,7 @@ const urlOf = (path: string): string => new URL(path.slice(1), root).href
 
 /** Whether there is a secret, since when, and whether GitHub uses it. */
 const State = ({ webhook: { path, secret_created_at: since, last_delivery: last } }: { webhook: Webhook }) => (
-  <dl class="facts">
+  <dl>
     <dt>Payload URL</dt>
     <dd>
       <code>{urlOf(path)}</code>

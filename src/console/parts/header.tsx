@@ -1,4 +1,3 @@
-import { useEffect, useRef } from 'preact/hooks'
 import type { OwnKey } from '../client/api.ts'
 import { useOwnKey } from '../client/organisation.ts'
 import { href } from '../client/router.ts'
@@ -59,48 +58,32 @@ function UsageBar({ usage: { used, limit } }: { usage: NonNullable<OwnKey['usage
   )
 }
 
-function KeyMenu({ own, onSignOut }: { own: OwnKey; onSignOut(): void }) {
-  const menu = useRef<HTMLDetailsElement>(null)
-  useEffect(() => {
-    const close = (event: Event) => {
-      const isEscape = event instanceof KeyboardEvent && event.key === 'Escape'
-      const isOutside = event.type === 'click' && !menu.current?.contains(event.target as Node)
-      if (!menu.current?.open || !(isEscape || isOutside)) return
-      menu.current.open = false
-      if (isEscape) menu.current.querySelector('summary')?.focus()
-    }
-    const listening = new AbortController()
-    addEventListener('keydown', close, listening)
-    addEventListener('click', close, listening)
-    return () => listening.abort()
-  }, [])
-  return (
-    <details class="menu" ref={menu}>
-      <summary class="fine cut">
-        Key “<Text>{own.name}</Text>”
-      </summary>
-      <div class="menu-content">
-        <p>
-          <Code>{`${own.prefix}…`}</Code>
-          <br />
-          {own.expires_at ? (
-            <>
-              Expires <When time={own.expires_at} />, {formatMoment(own.expires_at)}
-            </>
-          ) : (
-            'Does not expire'
-          )}
-        </p>
-        <p>Permissions</p>
-        <ul class="scopes">
-          {own.scopes.map((scope) => (
-            <li key={scope}>
-              <code>{scope}</code>
-            </li>
-          ))}
-        </ul>
-        <Button does="Sign out" onClick={onSignOut} />
-      </div>
-    </details>
-  )
-}
+const KeyMenu = ({ own, onSignOut }: { own: OwnKey; onSignOut(): void }) => (
+  <>
+    <button type="button" class="small cut menu" popovertarget="key-menu">
+      Key “<Text>{own.name}</Text>”
+    </button>
+    <div id="key-menu" class="menu-content" popover="auto">
+      <p>
+        <Code>{`${own.prefix}…`}</Code>
+        <br />
+        {own.expires_at ? (
+          <>
+            Expires <When time={own.expires_at} />, {formatMoment(own.expires_at)}
+          </>
+        ) : (
+          'Does not expire'
+        )}
+      </p>
+      <p>Permissions</p>
+      <ul class="scopes">
+        {own.scopes.map((scope) => (
+          <li key={scope}>
+            <code>{scope}</code>
+          </li>
+        ))}
+      </ul>
+      <Button does="Sign out" onClick={onSignOut} />
+    </div>
+  </>
+)
