@@ -4,18 +4,8 @@ import { dirname, join } from 'node:path'
 import type { Redis } from 'ioredis'
 import { eventually } from './program.ts'
 import { findOrInstall, redisProgram } from './programs.ts'
-import { redisRecipe, withRedis } from './services.ts'
+import { redisRecipe, startRedis, withRedis } from './services.ts'
 import { type Recipe, type Server, startThrowaway } from './throwaway.ts'
-
-export async function startRedis(...settings: string[]): Promise<Server> {
-  const [program = ''] = await findOrInstall([redisProgram])
-  return startThrowaway((folder) => {
-    const recipe = redisRecipe(program, folder)
-    // A master would otherwise wait five seconds for further replicas before it copies itself.
-    const withoutDelay = ['--repl-diskless-sync-delay', '0']
-    return { ...recipe, command: (port) => [...recipe.command(port), ...withoutDelay, ...settings] }
-  })
-}
 
 const portOf = ({ url }: Server) => Number(new URL(url).port)
 

@@ -32,17 +32,13 @@ export const withoutSync = ['fsync=off', 'full_page_writes=off']
 /** Starts what the environment does not name. The caller must call stop(). */
 export async function startServices(postgresSettings: string[] = []): Promise<Services> {
   const { TEST_DATABASE_URL, TEST_REDIS_URL } = process.env
-  const wanted = [...(TEST_DATABASE_URL ? [] : [postgresProgram]), ...(TEST_REDIS_URL ? [] : [redisProgram])]
-  const paths = await findOrInstall(wanted)
-  const pathOf = (program: Program) => paths[wanted.indexOf(program)] ?? ''
-
   const database = TEST_DATABASE_URL
     ? await useGiven(
         postgresProgram,
         TEST_DATABASE_URL,
         withPostgres(TEST_DATABASE_URL, (sql) => sql`select 1`),
       )
-    : await startThrowaway((folder) => postgresRecipe(pathOf(postgresProgram), folder, postgresSettings))
+    : await startPostgres(...postgresSettings)
   try {
     const redis = TEST_REDIS_URL
       ? await useGiven(
@@ -50,7 +46,7 @@ export async function startServices(postgresSettings: string[] = []): Promise<Se
           TEST_REDIS_URL,
           withRedis(TEST_REDIS_URL, (client) => client.ping()),
         )
-      : await startThrowaway((folder) => redisRecipe(pathOf(redisProgram), folder))
+      : await startRedis()
     const stop = async () => {
       await Promise.all([database.stop(), redis.stop()])
     }
@@ -80,6 +76,23 @@ async function useGiven(
     )
   })
   return { url, stop: async () => {} }
+}
+
+/** A throwaway Postgres, whatever the environment names. */
+export async function startPostgres(...settings: string[]): Promise<Server> {
+  const [programs = ''] = await findOrInstall([postgresProgram])
+  return startThrowaway((folder) => postgresRecipe(programs, folder, settings))
+}
+
+/** A throwaway Redis, whatever the environment names. */
+export async function startRedis(...settings: string[]): Promise<Server> {
+  const [program = ''] = await findOrInstall([redisProgram])
+  return startThrowaway((folder) => {
+    const recipe = redisRecipe(program, folder)
+    // A master would otherwise wait five seconds for further replicas before it copies itself.
+    const withoutDelay = ['--repl-diskless-sync-delay', '0']
+    return { ...recipe, command: (port) => [...recipe.command(port), ...withoutDelay, ...settings] }
+  })
 }
 
 export function postgresRecipe(programFolder: string, folder: string, more: string[] = []): Recipe {

@@ -1,11 +1,12 @@
 // What happens to the servers, one after the other, and how long signals waited for it.
 import { fill, movesGate } from '../faults/checks.ts'
+import { SMALL_LIMIT } from '../faults/faults.ts'
 import { compare, endOf, type Findings } from '../faults/findings.ts'
 import type { Attempt, Replica } from '../faults/post.ts'
 import { eventually } from '../program.ts'
 import type { Server } from '../throwaway.ts'
 import { type Node, SETTLE_MS } from './patroni.ts'
-import { SMALL_LIMIT, type System } from './system.ts'
+import type { System } from './system.ts'
 
 export type Event = { name: string; happen(system: System): Promise<Findings> }
 

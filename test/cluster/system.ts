@@ -1,10 +1,10 @@
 // The system under test: two replicas of the binary on a Postgres cluster, one connected to its hosts and one through
 // HAProxy, and a Redis Cluster.
-import postgres from 'postgres'
 import { runForOne, startServer } from '../binary.ts'
-import { type Cleanups, createTenantIn, gateKey, UNREACHABLE_LIMIT } from '../faults/cluster.ts'
-import { createLedger, createSignalRequest } from '../faults/load.ts'
-import { postBatch, type Replica, type Tenant } from '../faults/post.ts'
+import { type Cleanups, createTenantIn, gateKey, openSql, UNREACHABLE_LIMIT } from '../faults/cluster.ts'
+import { SMALL_LIMIT } from '../faults/faults.ts'
+import { createLedger, prefill } from '../faults/load.ts'
+import type { Replica, Tenant } from '../faults/post.ts'
 import { startRedisCluster } from '../redis_servers.ts'
 import { withRedis } from '../services.ts'
 import { startPostgresCluster } from './postgres.ts'
@@ -12,9 +12,6 @@ import { startPostgresCluster } from './postgres.ts'
 export type System = Awaited<ReturnType<typeof startSystem>>
 
 const TENANTS = 4
-export const SMALL_LIMIT = 1_000
-/** Recorded first, so that the small organisation is close to its limit when the first leader is lost. */
-const PREFILL = 0.9 * SMALL_LIMIT
 
 export async function startSystem(cleanups: Cleanups) {
   const database = await startPostgresCluster(cleanups)
@@ -23,8 +20,7 @@ export async function startSystem(cleanups: Cleanups) {
   await redis.allowFailover()
   const settings = { DATABASE_URL: database.hostsUrl, REDIS_URL: redis.url }
   await runForOne(['migrate'], settings)
-  const sql = postgres(database.proxyUrl, { max: 1, backoff: () => 0.1, connect_timeout: 2, onnotice: () => {} })
-  cleanups.push(() => sql.end({ timeout: 1 }))
+  const sql = openSql(database.proxyUrl, cleanups)
   const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenantIn(settings, UNREACHABLE_LIMIT)))
 
   /** One whose count is on the Redis master that will be lost. */
@@ -48,7 +44,6 @@ export async function startSystem(cleanups: Cleanups) {
     await startReplica('HAProxy', database.proxyUrl),
   ]
   const ledger = createLedger()
-  const prefill = Array.from({ length: PREFILL }, () => createSignalRequest(small, false))
-  ledger.attempts.push(...(await postBatch(replicas[0] as Replica, prefill)))
+  await prefill(ledger, replicas[0] as Replica, small, SMALL_LIMIT)
   return { database, redis, sql, tenants, small, replicas, ended, ledger }
 }

@@ -3,10 +3,9 @@ import postgres from 'postgres'
 import { systemClock } from '../../src/clock.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { runForOne, type Server, startServer } from '../binary.ts'
-import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
-import { postgresRecipe, redisRecipe, withRedis } from '../services.ts'
+import { startPostgres, startRedis, withRedis } from '../services.ts'
 import { insertTenant, openDb } from '../tenant.ts'
-import { startThrowaway, type Server as Throwaway } from '../throwaway.ts'
+import type { Server as Throwaway } from '../throwaway.ts'
 import { createLedger, type Ledger } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { type Author, createWriteLedger, PATH, REPOSITORY, type WriteLedger } from './writes.ts'
@@ -43,23 +42,14 @@ const TENANTS = 4
 export const UNREACHABLE_LIMIT = 1_000_000
 
 export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
-  const [postgresFolder = '', redisPath = ''] = await findOrInstall([postgresProgram, redisProgram])
-  const database = await startThrowaway((folder) => postgresRecipe(postgresFolder, folder))
+  const database = await startPostgres()
   cleanups.push(database.stop)
-  const redis = await startThrowaway((folder) => redisRecipe(redisPath, folder))
+  const redis = await startRedis()
   // An interrupted run leaves servers stopped, and a stopped process does not end.
   cleanups.push(redis.stop, async () => resume())
   const settings = { DATABASE_URL: database.url, REDIS_URL: redis.url }
   await runForOne(['migrate'], settings)
-  // A server that is back is to be noticed immediately, as the service itself does.
-  const sql = postgres(settings.DATABASE_URL, {
-    max: 1,
-    backoff: () => 0.1,
-    connect_timeout: 2,
-    onnotice: () => {},
-  })
-  cleanups.push(() => sql.end({ timeout: 1 }))
-
+  const sql = openSql(settings.DATABASE_URL, cleanups)
   const createTenant = (monthlyLimit: number) => createTenantIn(settings, monthlyLimit)
   const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenant(UNREACHABLE_LIMIT)))
   const author = await createAuthor(await createTenant(UNREACHABLE_LIMIT), settings)
@@ -67,6 +57,13 @@ export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
   cleanups.push(() => Promise.all(replicas.map(({ server }) => server.kill())))
   const ledgers = { ledger: createLedger(), writes: createWriteLedger() }
   return { postgres: database, redis, ...ledgers, replicas, settings, sql, tenants, author, createTenant }
+}
+
+/** A server that is back is to be noticed immediately, as the service itself does. */
+export function openSql(url: string, cleanups: Cleanups): postgres.Sql {
+  const sql = postgres(url, { max: 1, backoff: () => 0.1, connect_timeout: 2, onnotice: () => {} })
+  cleanups.push(() => sql.end({ timeout: 1 }))
+  return sql
 }
 
 export async function createTenantIn(settings: Cluster['settings'], monthlyLimit: number): Promise<Tenant> {

@@ -10,13 +10,10 @@ import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
 import { type Cluster, startCluster } from './cluster.ts'
 import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
 import type { Findings } from './findings.ts'
-import { createSignalRequest, sendTogether, startLoad } from './load.ts'
-import { postBatch } from './post.ts'
+import { prefill, sendTogether, startLoad } from './load.ts'
 import { report, runChecks } from './report.ts'
 import { startWriters } from './writes.ts'
 
-/** Signals recorded first, so that the small organisation is close to its limit when the fault comes, and not at it: the gate is called for it. */
-const PREFILL = 0.9 * SMALL_LIMIT
 const BURST = 40
 /** The time of load before and after a fault, to have answers from both sides of it. */
 const CALM_MS = 400
@@ -39,8 +36,7 @@ async function check(cluster: Cluster, { inject }: Fault): Promise<Findings[]> {
   const from = ledger.attempts.length
   const fromWrite = writes.attempts.length
   const small = await cluster.createTenant(SMALL_LIMIT)
-  const prefill = Array.from({ length: PREFILL }, () => createSignalRequest(small, false))
-  ledger.attempts.push(...(await postBatch(replicas[0], prefill)))
+  await prefill(ledger, replicas[0], small, SMALL_LIMIT)
   const watcher = watch(sql, small)
   const load = startLoad(ledger, replicas, tenants, small)
   const counting = startCounting(sql, [...tenants, small])

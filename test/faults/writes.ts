@@ -1,7 +1,7 @@
 // Clients that write history entries and deliver pushes of GitHub through both replicas, and a ledger of the answers.
 import { createHmac, randomUUID } from 'node:crypto'
 import { push, sha } from '../github/payloads.ts'
-import type { Replica, Tenant } from './post.ts'
+import { type Replica, type Reply, send, type Tenant } from './post.ts'
 import { persist, type Repetition, repeat, together } from './repeat.ts'
 
 /** A tenant with a webhook, and a prompt that is linked to a file, beside its other one. */
@@ -10,7 +10,7 @@ export type Author = Tenant & { linkedPrompt: string; secret: string }
 type Kind = 'entry' | 'delivery'
 
 /** A request to write one history entry, known by its commit. */
-export type WriteAttempt = { kind: Kind; commit: string; status: number; text: string; ms: number }
+type WriteAttempt = Reply & { kind: Kind; commit: string }
 
 export type WriteLedger = { attempts: WriteAttempt[]; unanswered: string[] }
 
@@ -19,7 +19,6 @@ export const PATH = 'prompt.md'
 
 const WRITERS: Kind[] = ['entry', 'entry', 'entry', 'entry', 'delivery', 'delivery', 'delivery']
 const PAUSE_MS = 20
-const GIVE_UP_MS = 8_000
 
 let commits = 0
 
@@ -36,7 +35,6 @@ type WriteRequest = { kind: Kind; commit: string; path: string; headers: Record<
 
 function createRequest(author: Author, kind: Kind): WriteRequest {
   const commit = sha(`faults ${++commits}`)
-  const json = { 'content-type': 'application/json' }
   if (kind === 'entry') {
     const user = { name: 'Ada', email: 'ada@example.com' }
     return {
@@ -44,7 +42,7 @@ function createRequest(author: Author, kind: Kind): WriteRequest {
       commit,
       path: `/api/v1/prompts/${author.prompt}/history`,
       // Without it, a repeat after another deployment would be a rollback.
-      headers: { ...json, authorization: `Bearer ${author.key}`, 'idempotency-key': commit },
+      headers: { authorization: `Bearer ${author.key}`, 'idempotency-key': commit },
       body: JSON.stringify({ action: 'deployed', user, commit_sha: commit, branch_name: 'main' }),
     }
   }
@@ -53,7 +51,6 @@ function createRequest(author: Author, kind: Kind): WriteRequest {
   const commitsOfPush = [{ id: commit, modified: [PATH] }]
   const body = JSON.stringify(push({ repository: REPOSITORY, after: commit, at, commits: commitsOfPush }))
   const headers = {
-    ...json,
     'x-github-event': 'push',
     'x-github-delivery': randomUUID(),
     'x-hub-signature-256': `sha256=${createHmac('sha256', author.secret).update(body).digest('hex')}`,
@@ -65,22 +62,13 @@ function createRequest(author: Author, kind: Kind): WriteRequest {
 async function write(ledger: WriteLedger, replicas: Replica[], request: WriteRequest, turn: number): Promise<void> {
   let wanted = turn % 2 === 0 ? 2 : 1
   const isDone = await persist(replicas, turn, async (replica) => {
-    const { status } = await send(ledger, replica, request)
+    const { kind, commit, path, headers, body } = request
+    const reply = await send(replica, path, headers, body)
+    ledger.attempts.push({ kind, commit, ...reply })
+    const { status } = reply
     if (status === 200 || status === 201) wanted -= 1
     if (wanted === 0 || (status >= 400 && status < 500)) return 'done'
     return status === 0 || status === 503 ? 'failed' : 'again'
   })
   if (!isDone) ledger.unanswered.push(request.commit)
-}
-
-async function send(ledger: WriteLedger, { url }: Replica, request: WriteRequest): Promise<WriteAttempt> {
-  const { kind, commit, path, headers, body } = request
-  const sentAt = performance.now()
-  const signal = AbortSignal.timeout(GIVE_UP_MS)
-  const answer = await fetch(url + path, { method: 'POST', headers, body, signal })
-    .then(async (response) => ({ status: response.status, text: await response.text() }))
-    .catch(() => ({ status: 0, text: '' }))
-  const attempt = { kind, commit, ms: performance.now() - sentAt, ...answer }
-  ledger.attempts.push(attempt)
-  return attempt
 }

@@ -3,17 +3,14 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import postgres from 'postgres'
 import { createClient } from '../client.ts'
 import { createFolder, createOperator, eventually, PROGRAM, run, startServer } from '../program.ts'
-import { findOrInstall, postgresProgram } from '../programs.ts'
-import { postgresRecipe } from '../services.ts'
-import { startThrowaway } from '../throwaway.ts'
+import { startPostgres } from '../services.ts'
 
-let server: Awaited<ReturnType<typeof startThrowaway>>
+let server: Awaited<ReturnType<typeof startPostgres>>
 let admin: postgres.Sql
 let settings: { DATABASE_URL: string }
 
 beforeAll(async () => {
-  const [path = ''] = await findOrInstall([postgresProgram])
-  server = await startThrowaway((folder) => postgresRecipe(path, folder))
+  server = await startPostgres()
   admin = postgres(server.url, { max: 1 })
   settings = { DATABASE_URL: server.url }
   expect((await run(['migrate'], { settings })).status).toBe(0)

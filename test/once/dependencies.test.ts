@@ -3,7 +3,7 @@ import { createClient } from '../client.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
 import { eventually, startServer } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
-import { startRedis } from '../redis_servers.ts'
+import { startRedis } from '../services.ts'
 import { useDatabase, useProgram } from '../use.ts'
 
 let proxy: TcpProxy

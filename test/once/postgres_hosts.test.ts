@@ -1,16 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createClient } from '../client.ts'
 import { createOperator, createTenant, errorLineOf, eventually, run, startServer } from '../program.ts'
-import { findOrInstall, postgresProgram } from '../programs.ts'
-import { postgresRecipe, withPostgres } from '../services.ts'
+import { startPostgres, withPostgres } from '../services.ts'
 import { startWithStandby } from '../standby.ts'
-import { startThrowaway } from '../throwaway.ts'
 
 let servers: Awaited<ReturnType<typeof startWithStandby>>
 
 beforeAll(async () => {
   servers = await startWithStandby()
-  expect((await run(['migrate'], { settings: { DATABASE_URL: servers.primary.url } })).status).toBe(0)
 })
 
 afterAll(() => servers.stop())
@@ -58,8 +55,7 @@ test('of several hosts the primary is used, whichever it is: at the start, and a
 }, 60_000)
 
 test('an IPv6 address and an escaped name of a database can be used', async () => {
-  const [programs = ''] = await findOrInstall([postgresProgram])
-  const server = await startThrowaway((folder) => postgresRecipe(programs, folder, ['listen_addresses=127.0.0.1,::1']))
+  const server = await startPostgres('listen_addresses=127.0.0.1,::1')
   try {
     await withPostgres(server.url, (sql) => sql`create database "a b/ö"`)
     const { port } = new URL(server.url)

@@ -13,9 +13,7 @@ let tenant: Awaited<ReturnType<typeof createTenant>>
 
 beforeAll(async () => {
   servers = await startWithStandby()
-  const settings = { DATABASE_URL: servers.primary.url }
-  expect((await run(['migrate'], { settings })).status).toBe(0)
-  tenant = await createTenant(settings)
+  tenant = await createTenant({ DATABASE_URL: servers.primary.url })
   proxy = await createProxy(servers.primary.url)
   server = await startServer({ DATABASE_URL: proxy.url })
   client = await createClient(server.url)

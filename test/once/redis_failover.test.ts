@@ -5,8 +5,8 @@ import { monthOf } from '../../src/lib/months.ts'
 import { createGate } from '../../src/limit/admit.ts'
 import { testInFullRun } from '../full.ts'
 import { eventually } from '../program.ts'
-import { startRedis, startRedisCluster, startRedisWithSentinel } from '../redis_servers.ts'
-import { withRedis } from '../services.ts'
+import { startRedisCluster, startRedisWithSentinel } from '../redis_servers.ts'
+import { startRedis, withRedis } from '../services.ts'
 
 const month = monthOf(new Date('2026-11-15T12:00:00Z'))
 const commandTimeoutMs = 500

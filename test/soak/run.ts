@@ -7,9 +7,7 @@ import { parseArgs } from 'node:util'
 import { residentMb } from '../../bench/processes.ts'
 import { runForOne, type Settings, startServer } from '../binary.ts'
 import { buildBinary } from '../build.ts'
-import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
-import { postgresRecipe, redisRecipe } from '../services.ts'
-import { startThrowaway } from '../throwaway.ts'
+import { startPostgres, startRedis } from '../services.ts'
 import { chooseOperation, type Target } from './operations.ts'
 
 const CLIENTS = 8
@@ -70,10 +68,9 @@ async function soak(): Promise<void> {
 /** Throwaway servers, or a throwaway data directory; never those that the environment names. */
 async function prepareDatabase(): Promise<Settings> {
   if (values.embedded) return { DATA_DIR: join(folder, 'data') }
-  const [postgresFolder = '', redisPath = ''] = await findOrInstall([postgresProgram, redisProgram])
-  const postgres = await startThrowaway((place) => postgresRecipe(postgresFolder, place))
+  const postgres = await startPostgres()
   cleanups.push(postgres.stop)
-  const redis = await startThrowaway((place) => redisRecipe(redisPath, place))
+  const redis = await startRedis()
   cleanups.push(redis.stop)
   const settings = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
   await runForOne(['migrate'], settings)
