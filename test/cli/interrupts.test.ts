@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Sql } from '../../src/db/client.ts'
 import { PROGRAM } from '../binary.ts'
 import { createClone } from '../git/clone.ts'
 import { createDatabaseWithTenant, createEmptyDatabase, engine } from '../harness.ts'
@@ -150,45 +151,42 @@ if (engine === 'postgres') {
 
   test('a change without an answer of the database, or without its connection, is uncertain; a query changes nothing', async () => {
     const db = await openDb(settings, { maxConnections: 2 })
-    const blocked = () =>
-      db.sql<{ count: number }>`
-        select count(*)::int as count from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`
-    const isBlocked = async () => (await blocked())[0]?.count
-    try {
-      await db.transaction(async (sql) => {
-        await sql`lock table organisations in exclusive mode`
-        const command = start(['orgs', 'create', '--name', 'Held', '--plan', 'free'])
-        await eventually(isBlocked, 1, WAIT_MS)
-        expect(await command.interrupt()).toEqual(
-          interrupted(
-            'Interrupted before the database had answered: the change may or may not have been made. ' +
-              'To check, run: prompt-signals orgs list',
-          ),
-        )
+    const countBlocked = async () =>
+      (
+        await db.sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      ).length
+    /** Runs a command on organisations that are locked, until `end` has ended it. */
+    const runLocked = (
+      mode: string,
+      args: string[],
+      end: (command: ReturnType<typeof start>, sql: Sql) => Promise<object>,
+    ) =>
+      db.transaction(async (sql) => {
+        await sql.dynamic(`lock table organisations in ${mode} mode`)
+        const command = start(args)
+        await eventually(countBlocked, 1, WAIT_MS)
+        return end(command, sql)
       })
-      await eventually(isBlocked, 0, WAIT_MS)
-      await db.transaction(async (sql) => {
-        await sql`lock table organisations in exclusive mode`
-        const command = start(['orgs', 'create', '--name', 'Lost', '--plan', 'free'])
-        await eventually(isBlocked, 1, WAIT_MS)
+    const create = (name: string) => ['orgs', 'create', '--name', name, '--plan', 'free']
+    const uncertain = 'the change may or may not have been made. To check, run: prompt-signals orgs list'
+    try {
+      expect(await runLocked('exclusive', create('Held'), ({ interrupt }) => interrupt())).toEqual(
+        interrupted(`Interrupted before the database had answered: ${uncertain}`),
+      )
+      await eventually(countBlocked, 0, WAIT_MS)
+      const lost = await runLocked('exclusive', create('Lost'), async ({ ended }, sql) => {
         await sql`
           select pg_terminate_backend(pid) from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock'`
-        expect(await command.ended()).toEqual(
-          interrupted(
-            'The connection to the database was lost before the database had answered: the change may or may not ' +
-              'have been made. To check, run: prompt-signals orgs list',
-            1,
-          ),
-        )
+        return ended()
       })
-      await db.transaction(async (sql) => {
-        await sql`lock table organisations in access exclusive mode`
-        const command = start(['orgs', 'list'])
-        await eventually(isBlocked, 1, WAIT_MS)
-        expect(await command.interrupt()).toEqual(interrupted('Interrupted: nothing was changed.'))
-      })
+      expect(lost).toEqual(
+        interrupted(`The connection to the database was lost before the database had answered: ${uncertain}`, 1),
+      )
+      expect(await runLocked('access exclusive', ['orgs', 'list'], ({ interrupt }) => interrupt())).toEqual(
+        interrupted('Interrupted: nothing was changed.'),
+      )
     } finally {
       await db.close()
     }

@@ -5,6 +5,7 @@ import { useProgram } from '../use.ts'
 const { client, operator, settings, tenant } = useProgram()
 
 const org = 'Acme & Söhne'
+const browser = ['keys', 'create', '--org', org, '--preset', 'browser', '--origin', 'https://example.com']
 let id: string
 let prompt: string
 let shared: string
@@ -21,7 +22,6 @@ test('organisations and prompts are named by a unique name as well as by id', as
     await operator.json('prompts', 'list', '--org', id),
   )
   expect(await operator.one('orgs', 'set-plan', org, 'team')).toMatchObject({ id, plan: 'team' })
-  const browser = ['keys', 'create', '--org', org, '--preset', 'browser', '--origin', 'https://example.com']
   const key = await operator.one(...browser, '--prompt', 'only here')
   expect(key).toMatchObject({ org: id, prompts: [prompt] })
   const update = ['keys', 'update', key.id, '--prompt']
@@ -39,7 +39,6 @@ test('a name that several have needs an id, or the organisation that it is in', 
   expect(await operator.errorLine('history', 'list', '--prompt', 'only')).toBe(
     'There is no prompt only. "prompt-signals prompts list" lists them.',
   )
-  const browser = ['keys', 'create', '--org', org, '--preset', 'browser', '--origin', 'https://example.com']
   const { prompts } = await operator.one(...browser, '--prompt', 'Shared')
   expect(prompts).not.toEqual([shared])
 })
@@ -48,8 +47,7 @@ test('lists fit 120 columns', async () => {
   const signal = { value: 'positive', metadata: { text: 'long '.repeat(100) } }
   expect((await client.postSignal(tenant.prompt, tenant.key, signal)).status).toBe(201)
   await operator.one('orgs', 'set-retention', id, '400')
-  const browser = ['keys', 'create', '--org', id, '--preset', 'browser', '--name', 'n'.repeat(200)]
-  const { id: key } = await operator.one(...browser, '--origin', 'https://shop.example.com', '--prompt', prompt)
+  const { id: key } = await operator.one(...browser, '--name', 'n'.repeat(200), '--prompt', prompt)
   await operator.one('keys', 'revoke', key)
   for (const args of [
     ['orgs', 'list'],

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { scopes } from '../../src/lib/scopes.ts'
 import { tools } from '../../src/mcp/tools.ts'
 import { entry } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
@@ -42,13 +43,7 @@ const call = async (name: string, given: object = {}, key = tenant.key) =>
   (await ask('tools/call', { name, arguments: given }, key)).result
 
 test('lists the tools that the key may use, in a small catalogue', async () => {
-  const admin = await service.createKey(tenant, [
-    'prompts:read',
-    'history:read',
-    'signals:read',
-    'signals:write',
-    'usage:read',
-  ])
+  const admin = await service.createKey(tenant, [...scopes])
   const { result } = await ask('tools/list', {}, admin.key)
   expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(tools.map(({ name }) => name))
   // A token of JSON has about four characters.

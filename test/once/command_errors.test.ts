@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { useProgram } from '../use.ts'
 
-const { operator, server, tenant } = useProgram()
+const { client, operator, tenant } = useProgram()
 
 const noPlan = 'There is no plan gold: use free, team or business.'
 const badName = 'The name is not valid. --name must have 1 to 200 characters, none of them a control character'
@@ -70,8 +70,5 @@ test.concurrent.each([
 
 test('has left nothing behind', async () => {
   expect((await operator.json('orgs', 'list')).map(({ name }) => name)).toEqual(['Test'])
-  const answer = await fetch(`${server.url}/api/v1/prompts/${tenant.prompt}/history`, {
-    headers: { authorization: `Bearer ${tenant.key}` },
-  })
-  expect((await answer.json()) as object).toMatchObject({ data: [] })
+  expect((await client.getHistory(tenant.prompt, tenant.key)).body.data).toEqual([])
 })

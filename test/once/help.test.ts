@@ -29,14 +29,20 @@ test('every explanation is of an option that exists', () => {
   expect(Object.keys(explanations).filter((key) => !known.includes(key))).toEqual([])
 })
 
-function draw<T extends object>(rows: T[], columns: (Column<T> | keyof T)[]): string[] {
+/** What a person is shown. */
+function show(write: (output: ReturnType<typeof createOutput>) => void): string {
   let text = ''
   const out = (more: string) => {
     text += more
   }
-  createOutput(false, { out, err: out, hasColour: false }).table(rows, columns)
-  return text.split('\n').slice(0, -1)
+  write(createOutput(false, { out, err: out, hasColour: false }))
+  return text
 }
+
+const draw = <T extends object>(rows: T[], columns: (Column<T> | keyof T)[]): string[] =>
+  show((output) => output.table(rows, columns))
+    .split('\n')
+    .slice(0, -1)
 
 test('a table fits 120 columns: it cuts the widest texts, leaves out empty columns, and shows times to the minute', () => {
   const row = { id: 'i'.repeat(30), name: 'n'.repeat(80), path: 'p'.repeat(60), at: new Date(0), none: null }
@@ -48,10 +54,5 @@ test('a table fits 120 columns: it cuts the widest texts, leaves out empty colum
 })
 
 test('a text keeps its lines and tabs, and cannot steer the terminal', () => {
-  let shown = ''
-  const out = (text: string) => {
-    shown += text
-  }
-  createOutput(false, { out, err: out, hasColour: false }).text('-\t\ta\u001b[31m\n+\u202eb\n')
-  expect(shown).toBe('-\t\ta [31m\n+ b\n')
+  expect(show((output) => output.text('-\t\ta\u001b[31m\n+\u202eb\n'))).toBe('-\t\ta [31m\n+ b\n')
 })

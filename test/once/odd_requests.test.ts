@@ -1,8 +1,8 @@
-// The service behind nginx: requests that HTTP allows and the runtime leaves without a proper answer, and the address that
+// The service behind deploy/nginx.conf: requests that HTTP allows and the runtime leaves without a proper answer, and the address that
 // a client is counted by.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { startNginx } from '../nginx.ts'
-import { eventually } from '../program.ts'
+import { join } from 'node:path'
+import { createFolder, eventually } from '../program.ts'
 import { formatRequest, formatSignal, openConnection } from '../socket.ts'
 import { findFreePort } from '../throwaway.ts'
 import { useProgram } from '../use.ts'
@@ -40,11 +40,12 @@ const runtime = Bun.serve({
     return new Response('ok')
   },
 })
-let nginx: Awaited<ReturnType<typeof startNginx>>
+let nginx: Bun.Subprocess
 let nginxUrl: string
 
 afterAll(async () => {
-  await Promise.all([nginx?.stop(), runtime.stop(true)])
+  nginx?.kill()
+  await Promise.all([nginx?.exited, runtime.stop(true)])
 })
 const perHour = 30
 const { server, tenant } = useProgram(() => ({
@@ -55,7 +56,20 @@ const { server, tenant } = useProgram(() => ({
 beforeAll(async () => {
   const address = `127.0.0.1:${await findFreePort()}`
   nginxUrl = `http://${address}`
-  nginx = await startNginx(server.url, address)
+  const folder = createFolder()
+  const file = join(folder, 'nginx.conf')
+  const site = (await Bun.file('deploy/nginx.conf').text())
+    .replace('127.0.0.1:3000', new URL(server.url).host)
+    .replace('listen 80', `listen ${address}`)
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (kind) => `${kind}_temp_path ${folder}/${kind};`,
+  )
+  await Bun.write(
+    file,
+    `daemon off; master_process off; pid ${folder}/pid; events {} http { access_log off; ${temporary.join(' ')}\n${site}}`,
+  )
+  const command = [process.env.NGINX_PATH ?? '', '-e', join(folder, 'errors'), '-c', file]
+  nginx = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'inherit'] })
   await eventually(() => fetch(`${nginxUrl}/livez`).then(({ ok }) => ok, String), true, 20_000)
 })
 
