@@ -26,6 +26,17 @@ export type Client = {
   postSignal(prompt: string, key: string, json?: unknown): Promise<Answer>
 }
 
+/** An answer that rejects fields or parameters: by their paths, or their paths and what is wrong with each. */
+export const invalid = (...details: (string | [path: string, message: unknown])[]) => ({
+  status: 422,
+  body: {
+    error: {
+      code: 'validation_error',
+      details: details.map((one) => (typeof one === 'string' ? { path: one } : { path: one[0], message: one[1] })),
+    },
+  },
+})
+
 /** Sends a signal without the checks, which would slow a load down. */
 export const sendSignal = (url: string, { prompt, key }: Tenant, body = '{"value":"positive"}'): Promise<Response> =>
   fetch(`${url}/api/v1/prompts/${prompt}/signals`, {

@@ -1,4 +1,5 @@
 import { expect, spyOn, test } from 'bun:test'
+import { invalid } from '../client.ts'
 import type { Entry } from '../github/hook.ts'
 import { engine } from '../harness.ts'
 import { entry } from '../service.ts'
@@ -71,13 +72,10 @@ test('is recorded all or nothing, and another organisation’s prompt is like no
   const unknown = await send({ entries: [of('d1'), { ...of('d2'), prompt_id: 'pmt_none' }] })
   expect(foreign.status).toBe(404)
   expect(shapeOf(foreign)).toEqual(shapeOf(unknown))
-  const invalid = await send({ entries: [of('d1'), of('d2', { created_at: 'yesterday' })] })
-  expect(invalid).toMatchObject({
-    status: 422,
-    body: { error: { code: 'validation_error', details: [{ path: '/entries/1/created_at' }] } },
-  })
+  const late = await send({ entries: [of('d1'), of('d2', { created_at: 'yesterday' })] })
+  expect(late).toMatchObject(invalid('/entries/1/created_at'))
   for (const entries of [Array.from({ length: 501 }, (_, index) => of(`d${index}`)), 'all of them']) {
-    expect(await send({ entries })).toMatchObject({ status: 422, body: { error: { details: [{ path: '/entries' }] } } })
+    expect(await send({ entries })).toMatchObject(invalid('/entries'))
   }
   expect(await readCommits()).toEqual(before)
 })
@@ -127,8 +125,5 @@ test('says of files whether they are there, and what is older than the last word
   await mark(['removed', '2036-01-01T00:00:00Z'])
   await mark(['present', new Date(Date.now() + 60_000).toISOString()])
   await expectState('present')
-  expect(await mark(['present', 'soon'])).toMatchObject({
-    status: 422,
-    body: { error: { details: [{ path: '/files/0/seen_at' }] } },
-  })
+  expect(await mark(['present', 'soon'])).toMatchObject(invalid('/files/0/seen_at'))
 })

@@ -9,6 +9,7 @@ import { openRest } from '../../src/lib/rest.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
+import { invalid } from '../client.ts'
 import { createHook, type Entry, paths } from '../github/hook.ts'
 import { type CommitGiven, merged, push } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
@@ -223,8 +224,7 @@ test('the difference is to the change before, to a base, or to nothing before th
   expect((await diff(prompt, ids.third, key)).body.data).toMatchObject({ before: two, after: null, diff: null })
   expect((await diff(prompt, ids.pull, key)).body.data).toMatchObject({ before: one, after: null, diff: null })
   expect((await diff(prompt, 999_999_999, key)).status).toBe(404)
-  const { status, body } = await diff(prompt, ids.first, key, '?base=999999999')
-  expect([status, body.error.details[0].path]).toEqual([422, 'base'])
+  expect(await diff(prompt, ids.first, key, '?base=999999999')).toMatchObject(invalid('base'))
 })
 
 test('without the scope to read the history, a difference says only which commits it compares', async () => {
@@ -266,8 +266,7 @@ test('organisations share no text, a missing one is named, and an odd one is rej
   expect((await send([one])).body.data.missing_texts).toEqual([hashText(two)])
   expect((await send([two])).body.data.missing_texts).toEqual([])
   for (const text of ['a\0b', '\ud800', 'é'.repeat(32 * 1024 + 1)]) {
-    const { status, body } = await send([one, text])
-    expect([status, body.error.details[0].path]).toEqual([422, '/texts/1'])
+    expect(await send([one, text])).toMatchObject(invalid('/texts/1'))
   }
 })
 

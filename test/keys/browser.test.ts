@@ -1,6 +1,7 @@
 // Keys that stand in web pages: only for pages of their origins, and perhaps for some prompts.
 import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
+import { invalid } from '../client.ts'
 import { exchange, formatSignal } from '../socket.ts'
 import { useAdmin, useService, useTenant } from '../use.ts'
 import { createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
@@ -40,8 +41,7 @@ test('a signal of a page has a body of at most 32 KiB, as it is or decompressed'
   expect((await send(signal(32 * 1024))).status).toBe(201)
   const large = signal(32 * 1024 + 1)
   for (const answer of [await send(large), await send(gzipSync(large), { 'content-encoding': 'gzip' })]) {
-    const details = [{ path: '', message: 'must be at most 32 KiB' }]
-    expect(answer).toMatchObject({ status: 422, body: { error: { details } } })
+    expect(answer).toMatchObject(invalid(['', 'must be at most 32 KiB']))
   }
 })
 
@@ -193,8 +193,7 @@ test.each([
   [{ expires_at: 7 }, '/expires_at', 'must be a string or null'],
 ])('a browser key with %p is rejected, and what is wrong with it is said', async (more, path, message) => {
   const json = { name: 'x', preset: 'browser', origins: [SHOP], ...more }
-  const { status, body } = await service.post('/keys', admin.key, json)
-  expect({ status, details: body.error.details }).toEqual({ status: 422, details: [{ path, message }] })
+  expect(await service.post('/keys', admin.key, json)).toMatchObject(invalid([path, message]))
 })
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {

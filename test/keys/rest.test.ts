@@ -5,6 +5,7 @@ import type { Db } from '../../src/db/client.ts'
 import { createServices } from '../../src/deps.ts'
 import { defaultScopes, presets, scopes } from '../../src/lib/scopes.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
+import { invalid } from '../client.ts'
 import { eventually, type Row } from '../program.ts'
 import { entry } from '../service.ts'
 import { useAdmin, useService, useTenant } from '../use.ts'
@@ -93,7 +94,7 @@ test('a key that expires cannot grant a longer life: not to itself, to another k
     await service.post(`/keys/${permanent}/rotate`, key, {}),
   ]) {
     const message = `must be no later than ${end}, when the key of this request expires`
-    expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ path: '/expires_at', message }] } } })
+    expect(answer).toMatchObject(invalid(['/expires_at', message]))
   }
   expect((await service.post('/keys', key, { ...reader, expires_at: end })).status).toBe(201)
   expect((await service.patch(`/keys/${permanent}`, key, { scopes: ['usage:read'] })).status).toBe(200)
@@ -106,8 +107,7 @@ test('a change that gives nothing is rejected, and nothing is written', async ()
   for (const path of [`/keys/${admin.id}`, `/prompts/${tenant.prompt}`]) {
     for (const json of [{}, { last_used_at: null }]) {
       const message = expect.stringMatching(/^must give at least one of name, /)
-      const error = { details: [{ path: '', message }] }
-      expect(await service.patch(path, admin.key, json)).toMatchObject({ status: 422, body: { error } })
+      expect(await service.patch(path, admin.key, json)).toMatchObject(invalid(['', message]))
     }
   }
   expect((await service.get('/audit?limit=1', admin.key)).text).toBe(log.text)
@@ -156,8 +156,7 @@ test.each([
   ['both', { name: 'x', preset: 'app', scopes: ['signals:write'] }, '/preset'],
   ['a time without a zone', { name: 'x', expires_at: '2126-01-01' }, '/expires_at'],
 ])('a key with %s is rejected, naming the field', async (_, json, path) => {
-  const { status, body } = await service.post('/keys', admin.key, json)
-  expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
+  expect(await service.post('/keys', admin.key, json)).toMatchObject(invalid(path))
 })
 
 test('links begin with the address that callers reach the service at', async () => {

@@ -3,7 +3,7 @@ import type { Db } from '../../src/db/client.ts'
 import { scopes } from '../../src/lib/scopes.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { changePrompt } from '../../src/prompts/manage.ts'
-import type { Answer } from '../client.ts'
+import { type Answer, invalid } from '../client.ts'
 import { rejectionOf } from '../program.ts'
 import { useAdmin, useService, useTenant } from '../use.ts'
 
@@ -67,8 +67,7 @@ test('an archived prompt is left out of lists unless asked for, records all the 
     expect(await idsOf(list)).toEqual([own.prompt])
     expect(await idsOf(`${list}archived=true`)).toEqual([id])
     expect((await idsOf(`${list}archived=all`)).toSorted()).toEqual([id, own.prompt].toSorted())
-    const { status, body } = await service.get(`${list}archived=yes`, key)
-    expect([status, body.error.details[0].path]).toEqual([422, 'archived'])
+    expect(await service.get(`${list}archived=yes`, key)).toMatchObject(invalid('archived'))
   }
   expect((await service.postSignal(id, own.key)).status).toBe(201)
   await service.patch(`/prompts/${id}`, key, { archived: false })
@@ -118,8 +117,7 @@ test('a path of as many bytes as an index can hold is linked, and one byte more 
   const path = `${letters.join('')}x`
   const link = (given: string) => create({ name: 'long', repository, path: given })
   expect((await link(path)).body.data).toMatchObject({ repository, path })
-  const { status, body } = await link(`${path}y`)
-  expect([status, body.error.details?.[0]?.path]).toEqual([422, '/path'])
+  expect(await link(`${path}y`)).toMatchObject(invalid('/path'))
   expect((await link(letters.join('').repeat(3))).status).toBe(422)
 })
 
@@ -139,6 +137,5 @@ test.each([
   ['a line break in a path', { name: 'x', repository: 'a/b', path: 'a\nb.md' }, '/path'],
   ['a number for a path', { name: 'x', repository: 'a/b', path: 7 }, '/path'],
 ])('a prompt with %s is rejected, naming the field', async (_, json, path) => {
-  const { status, body } = await create(json)
-  expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
+  expect(await create(json)).toMatchObject(invalid(path))
 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { rollUpSignals, selectPromptsBehind } from '../../src/stats/store.ts'
+import { invalid } from '../client.ts'
 import { startReplica } from '../signals/fixtures.ts'
 import { useNewTenant, useService } from '../use.ts'
 
@@ -103,9 +104,7 @@ test.each([
     'must be longer than hour for this range, which has more than 1000',
   ],
 ])('?%s is rejected with the name of %p', async (query, path, message) => {
-  const { status, body } = await read(`?${query}`)
-  expect(status).toBe(422)
-  expect(body.error.details).toEqual([{ path, message }])
+  expect(await read(`?${query}`)).toMatchObject(invalid([path, message]))
 })
 
 test('a thousand points are answered', async () => {

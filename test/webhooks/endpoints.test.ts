@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { type Scope, scopes } from '../../src/lib/scopes.ts'
+import { invalid } from '../client.ts'
 import type { Row } from '../program.ts'
 import { useAdmin, useNewTenant, useService } from '../use.ts'
 import { emit, setOutcome } from './emit.ts'
@@ -111,8 +112,7 @@ test('a rotation keeps the old secret for the overlap, a day by default, or not 
   const [last] = (await service.get('/audit?limit=1', admin.key)).body.data
   expect(last).toMatchObject({ action: 'endpoint.rotated', subject: id, details: { old_secret_ends_at: null } })
   for (const overlap_seconds of [-1, 2_592_001, 1.5, '60', null]) {
-    const details = [{ path: '/overlap_seconds' }]
-    expect(await rotate({ overlap_seconds })).toMatchObject({ status: 422, body: { error: { details } } })
+    expect(await rotate({ overlap_seconds })).toMatchObject(invalid('/overlap_seconds'))
   }
   service.clock.reset()
 })
@@ -154,7 +154,7 @@ test.each([
   [{ url, enabled: 'yes' }, '/enabled', 'must be a boolean'],
 ])('%p is rejected, naming the field', async (json, field, message) => {
   const { id } = await create()
-  const rejected = { status: 422, body: { error: { details: [{ path: field, message }] } } }
+  const rejected = invalid([field, message])
   expect(await service.post(path, admin.key, json)).toMatchObject(rejected)
   const change = Object.keys(json).length > 0 ? rejected : { status: 422 }
   expect(await service.patch(`${path}/${id}`, admin.key, json)).toMatchObject(change)
@@ -171,9 +171,8 @@ test('an endpoint can be disabled also when its host and prompts are no longer a
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {
   const other = await service.createTenant()
-  const details = [{ path: '/prompts/1', message: 'must be a prompt of the organisation' }]
   const answer = await service.post(path, admin.key, { url, prompts: [tenant.prompt, other.prompt] })
-  expect(answer).toMatchObject({ status: 422, body: { error: { details } } })
+  expect(answer).toMatchObject(invalid(['/prompts/1', 'must be a prompt of the organisation']))
 })
 
 test('a caller that may write but not read gets back only what it gave, the id and the secret', async () => {
@@ -241,8 +240,5 @@ test('an event is sent again with every attempt that a new one has, unless the e
   for (const unknown of ['msg_none', 'none', '%00']) expect((await redeliver(id, unknown)).status).toBe(404)
   expect((await redeliver(other, event)).status).toBe(404)
   await service.patch(`${path}/${id}`, admin.key, { enabled: false })
-  expect(await redeliver(id, event)).toMatchObject({
-    status: 422,
-    body: { error: { details: [{ path: 'endpoint_id' }] } },
-  })
+  expect(await redeliver(id, event)).toMatchObject(invalid('endpoint_id'))
 })
