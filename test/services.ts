@@ -32,6 +32,8 @@ export const withoutSync = ['fsync=off', 'full_page_writes=off']
 /** Starts what the environment does not name. The caller must call stop(). */
 export async function startServices(postgresSettings: string[] = []): Promise<Services> {
   const { TEST_DATABASE_URL, TEST_REDIS_URL } = process.env
+  // Both first: one message names everything that is missing.
+  await findOrInstall([...(TEST_DATABASE_URL ? [] : [postgresProgram]), ...(TEST_REDIS_URL ? [] : [redisProgram])])
   const database = TEST_DATABASE_URL
     ? await useGiven(
         postgresProgram,

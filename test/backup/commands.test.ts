@@ -4,10 +4,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { backupOf, filesOf, lockDataDir } from '../../src/db/data_dir.ts'
-import { createClient } from '../client.ts'
+import { type Client, createClient } from '../client.ts'
 import { createDatabase, createDatabaseWithTenant, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, createTenant, eventually, run, startServer } from '../program.ts'
 import { entry } from '../service.ts'
+import { postText } from '../signals/fixtures.ts'
 import { openDb } from '../tenant.ts'
 import { closeAfterTest } from '../use.ts'
 
@@ -40,13 +41,9 @@ test('a restored service goes on where the backup was taken: keys, ids, history,
   const imported = [entry({ prompt: tenant.prompt }), entry({ prompt: tenant.prompt, commit_sha: 'second' })]
   const stdin = imported.map((one) => JSON.stringify(one)).join('\n')
   await run(['history', 'import', '-'], { settings: from, stdin })
-  const path = `/api/v1/prompts/${tenant.prompt}/signals`
-  const posting = {
-    key: tenant.key,
-    headers: { 'idempotency-key': 'once', 'content-type': 'application/json' },
-    body: '{"value":"negative","metadata":{"big":9007199254740993,"exact":0.1000,"text":"\u2028"}}',
-  }
-  const first = await client.call('POST', path, posting)
+  const body = '{"value":"negative","metadata":{"big":9007199254740993,"exact":0.1000,"text":"\u2028"}}'
+  const post = (via: Client) => postText(via, tenant, body, { 'idempotency-key': 'once' })
+  const first = await post(client)
   const second = await client.postSignal(tenant.prompt, tenant.key)
   const history = await client.getHistory(tenant.prompt, tenant.key)
   const made = await operator.one('backup', file)
@@ -60,7 +57,7 @@ test('a restored service goes on where the backup was taken: keys, ids, history,
   const again = await startServer(to)
   const there = await createClient(again.url)
   expect((await there.getHistory(tenant.prompt, tenant.key)).body).toEqual(history.body)
-  const repeated = await there.call('POST', path, posting)
+  const repeated = await post(there)
   expect([repeated.status, repeated.body]).toEqual([201, first.body])
   expect(repeated.headers.get('idempotent-replayed')).toBe('true')
   const ids = []

@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { createCertificate } from '../certificate.ts'
+import { createClient } from '../client.ts'
 import { createDatabaseWithTenant } from '../harness.ts'
 import { createFolder, createOperator, eventually, type Row, type Server, startServer } from '../program.ts'
+import { entry } from '../service.ts'
 import { closeAfterTest } from '../use.ts'
 import { hang, type Received, useReceiver } from '../webhooks/receiver.ts'
 
@@ -41,18 +43,8 @@ async function start() {
     operator,
     startServer: () => startServer(settings),
     createEndpoint: (url: string) => operator.one('endpoints', 'create', '--org', tenant.org, '--url', url),
-    record: (server: Server, commit_sha: string) =>
-      fetch(`${server.url}/api/v1/prompts/${tenant.prompt}/history`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          action: 'deployed',
-          user: { name: 'A', email: 'a@b.c' },
-          commit_sha,
-          branch_name: 'main',
-        }),
-        proxy: '',
-      }),
+    record: async ({ url }: Server) =>
+      (await createClient(url)).post(`/prompts/${tenant.prompt}/history`, tenant.key, entry()),
     deliveries: async (id: string) =>
       (await operator.json('endpoints', 'deliveries', id)).map(({ status, response_text }: Row) => [
         status,
@@ -66,7 +58,7 @@ test('the binary sends over TLS to the name of the certificate, and through no p
   const server = await startServer()
   const { id, secret } = await createEndpoint(url)
   const misnamed = await createEndpoint(`https://127.0.0.1:${port}/hook`)
-  expect((await record(server, 'c0ffee')).status).toBe(201)
+  expect((await record(server)).status).toBe(201)
   await eventually(() => deliveries(id), [['delivered', 'thanks']])
   const [{ headers, body }] = receiver.received as [Received]
   expect(new Webhook(secret).verify(body, headers)).toMatchObject({ type: 'change.live' })
@@ -81,7 +73,7 @@ test('a stop does not wait for a receiver that hangs, and the next start sends t
   receiver.answer = hang
   const { id } = await createEndpoint(url)
   const first = await startServer()
-  expect((await record(first, 'c0ffee')).status).toBe(201)
+  expect((await record(first)).status).toBe(201)
   await eventually(() => receiver.received.length, 1)
   expect(await first.stop()).toBe(0)
   receiver.answer = () => new Response('thanks')

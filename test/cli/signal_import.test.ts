@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { createFolder, createTenant, errorLineOf, eventually, PROGRAM, run } from '../program.ts'
+import { postText } from '../signals/fixtures.ts'
 import { useProgram } from '../use.ts'
 
 const { client, operator, settings, tenant } = useProgram()
@@ -33,14 +34,7 @@ test.each(['ndjson', 'csv'])('an export as %s, imported twice, is the same signa
   // Longer when exported than the 16 KiB that may be sent.
   const longer = [`{"list":[${Array(8_000).fill(1)}]}`, `{"list":[1e131000,${Array(4_000).fill('1e9')}]}`]
   for (const metadata of [text, '{"rate":1.50}', '{}', ...longer]) {
-    const body = `{"value":"negative","metadata":${metadata}}`
-    const headers = { 'content-type': 'application/json' }
-    const { status } = await client.call('POST', `/api/v1/prompts/${source}/signals`, {
-      key: tenant.key,
-      body,
-      headers,
-    })
-    expect(status).toBe(201)
+    expect((await postText(client, tenant, `{"value":"negative","metadata":${metadata}}`)).status).toBe(201)
   }
   await importing(source, [line('2019-02-28T23:59:59.999Z', { commit_sha: 'c0ffee1' }), line('2020-01-01T00:00:00Z')])
   await importing(source, [line('0001-01-01T00:00:00Z')])

@@ -6,6 +6,7 @@ import { setStoreText } from '../../src/orgs/manage.ts'
 import { findBarriers, findOverflow, findSmallTargets } from '../browser.ts'
 import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'
+import { postText } from '../signals/fixtures.ts'
 import { addEvidence, daysAgo } from './evidence.ts'
 import { useConsole } from './open.ts'
 
@@ -334,10 +335,8 @@ test('two commits that signals name are compared side by side, though neither is
 test('signals are filtered by value and metadata, and their metadata is shown exactly', async () => {
   const signal =
     '{"value":"negative","metadata":{"model":"gpt-5","id":12345678901234567890,"tags":[],"deep":{"list":[1,"two"]}}}'
-  const headers = { 'content-type': 'application/json' }
-  const { prompt, key } = own.tenant
-  await own.service.call('POST', `/api/v1/prompts/${prompt}/signals`, { key, headers, body: signal })
-  const { page } = await own.open(`/signals?prompt=${prompt}`)
+  await postText(own.service, own.tenant, signal)
+  const { page } = await own.open(`/signals?prompt=${own.tenant.prompt}`)
   await page.getByLabel('Metadata').fill('model = gpt-5')
   await page.keyboard.press('Enter')
   await page.getByLabel('Value').selectOption('negative')

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { revokeKey } from '../../src/keys/manage.ts'
 import { generateKey } from '../../src/keys/verify.ts'
 import { entry, type TestService } from '../service.ts'
+import { postText } from '../signals/fixtures.ts'
 import { useService, useTenant } from '../use.ts'
 
 const service = useService()
@@ -93,10 +94,8 @@ test('the checks come in the order key, prompt, body, limit', async () => {
     ['signals', { value: 'positive' }, 429],
     ['history', entry(), 201],
   ] as const) {
-    const statusOf = async (prompt: string, key: string, body = JSON.stringify(json)) => {
-      const headers = { 'content-type': 'application/json' }
-      return (await service.call('POST', `/api/v1/prompts/${prompt}/${what}`, { key, body, headers })).status
-    }
+    const statusOf = async (prompt: string, key: string, body = JSON.stringify(json)) =>
+      (await postText(service, { prompt, key }, body, { path: what })).status
     expect(await statusOf('pmt_none', 'psk_wrong', '{')).toBe(401)
     expect(await statusOf(prompt, 'psk_wrong', '{')).toBe(401)
     expect(await statusOf('pmt_none', key, '{')).toBe(404)

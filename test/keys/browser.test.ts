@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { invalid } from '../client.ts'
+import { postText } from '../signals/fixtures.ts'
 import { exchange, formatSignal } from '../socket.ts'
 import { useAdmin, useService, useTenant } from '../use.ts'
 import { createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
@@ -33,10 +34,8 @@ test('a page of an allowed origin records a signal, and may read the answer', as
 
 test('a signal of a page has a body of at most 32 KiB, as it is or decompressed', async () => {
   const { key } = await browserKey()
-  const send = (body: Uint8Array<ArrayBuffer>, encoding: Record<string, string> = {}) => {
-    const headers = { origin: SHOP, 'content-type': 'application/json', ...encoding }
-    return service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, { key, headers, body })
-  }
+  const send = (body: Uint8Array<ArrayBuffer>, encoding: Record<string, string> = {}) =>
+    postText(service, { ...tenant, key }, body, { origin: SHOP, ...encoding })
   const signal = (bytes: number) => Buffer.from('{"value":"positive"}'.padEnd(bytes))
   expect((await send(signal(32 * 1024))).status).toBe(201)
   const large = signal(32 * 1024 + 1)

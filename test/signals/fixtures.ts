@@ -76,7 +76,7 @@ export const idsIn = (answer: { text: string }): number[] => signalsIn(answer).m
 /** Posts a body as it is, not serialised from an object. */
 export const postText = (
   { call }: Client,
-  { prompt, key }: Tenant,
+  { prompt, key }: Pick<Tenant, 'prompt' | 'key'>,
   body: Bun.BodyInit,
   { path = 'signals', ...headers }: Record<string, string> = {},
 ): Promise<Answer> =>
