@@ -8,6 +8,7 @@ import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { invalid } from '../client.ts'
 import { eventually, type Row } from '../program.ts'
 import { entry } from '../service.ts'
+import { postBatch, startReplica } from '../signals/fixtures.ts'
 import { useAdmin, useService, useTenant } from '../use.ts'
 
 const service = useService()
@@ -172,38 +173,30 @@ test('links begin with the address that callers reach the service at', async () 
 test('every change is made in the share of the transactions that its organisation has', async () => {
   const own = await service.createTenant()
   const { key } = await service.createKey(own, [...scopes])
-  const { db, clock, log } = service.services
+  const { db } = service.services
   const tenants: unknown[] = []
-  const watched: Db = {
-    ...db,
-    transaction(work, permitRequest) {
-      tenants.push(permitRequest?.tenant)
-      return db.transaction(work, permitRequest)
-    },
+  const transaction: Db['transaction'] = (work, permitRequest) => {
+    tenants.push(permitRequest?.tenant)
+    return db.transaction(work, permitRequest)
   }
-  const app = createApp(createServices({ db: watched, clock, log }))
-  const statuses: number[] = []
-  async function change(method: string, path: string, json?: object) {
-    const request = new Request(`http://localhost/api/v1${path}`, {
-      method,
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      ...(json ? { body: JSON.stringify(json) } : {}),
-    })
-    const response = await app.fetch(request)
-    statuses.push(response.status)
-    return ((await response.json()) as Row).data
-  }
-  const made = await change('POST', '/keys', { name: 'one' })
-  await change('PATCH', `/keys/${made.id}`, { name: 'two' })
-  await change('POST', `/keys/${made.id}/rotate`, {})
-  await change('DELETE', `/keys/${made.id}`)
-  const prompt = await change('POST', '/prompts', { name: 'one' })
-  await change('PATCH', `/prompts/${prompt.id}`, { name: 'two' })
-  await change('PUT', '/webhooks/github')
-  await change('POST', '/history/batch', { entries: [{ ...entry(), prompt_id: prompt.id }] })
-  const [signal] = await change('POST', `/prompts/${prompt.id}/signals/batch`, { signals: [{ value: 'positive' }] })
-  await change('DELETE', `/prompts/${prompt.id}/signals/${signal.id}`)
-  expect(statuses).toEqual([201, 200, 201, 200, 201, 200, 200, 200, 200, 200])
+  const watched = { ...service.services, db: { ...db, transaction } }
+  const replica = await startReplica({ ...service, services: watched })
+  const made = await replica.post('/keys', key, { name: 'one' })
+  const path = `/keys/${made.body.data.id}`
+  const prompt = await replica.post('/prompts', key, { name: 'one' })
+  const { id: prompt_id } = prompt.body.data
+  const recorded = await postBatch(replica, { ...own, key, prompt: prompt_id }, [{ value: 'positive' }])
+  const answers = [
+    ...[made, prompt, recorded],
+    await replica.patch(path, key, { name: 'two' }),
+    await replica.post(`${path}/rotate`, key, {}),
+    await replica.delete(path, key),
+    await replica.patch(`/prompts/${prompt_id}`, key, { name: 'two' }),
+    await replica.put('/webhooks/github', key),
+    await replica.post('/history/batch', key, { entries: [{ ...entry(), prompt_id }] }),
+    await replica.delete(`/prompts/${prompt_id}/signals/${recorded.body.data[0].id}`, key),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 200, 200, 201, 200, 200, 200, 200, 200])
   const { id } = await requireOrganisation(db, own.org)
   expect(tenants).toEqual(Array(10).fill(id))
 })
