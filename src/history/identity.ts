@@ -160,11 +160,9 @@ const placeOf = (entry: KnownEntry, entries: readonly KnownEntry[]): number =>
 export function createSameRunFinder(entries: LiveEntry[]) {
   const live = entries.sort(comparePlaces)
   const keys = live.map(({ commit_sha }) => commitKey(commit_sha))
-  /** The index of the next entry of another commit. */
-  const nextOther = keys.map((_, index) => index + 1)
-  for (let index = keys.length - 2; index >= 0; index -= 1) {
-    if (keys[index] === keys[index + 1]) nextOther[index] = nextOther[index + 1] as number
-  }
+  /** Numbers the runs of all commits. */
+  const runs: number[] = []
+  for (const [index, key] of keys.entries()) runs.push((runs.at(-1) ?? 0) + Number(key !== keys[index - 1]))
 
   /** Whether another commit went live between two entries of a commit, so that the later one is a rollback. */
   function isOtherBetween(one: LiveEntry, other: LiveEntry): boolean {
@@ -172,9 +170,8 @@ export function createSameRunFinder(entries: LiveEntry[]) {
     if (Number(one.created_at) === Number(other.created_at)) return false
     const [first, last] = comparePlaces(one, other) < 0 ? [one, other] : [other, one]
     const next = firstIndex(live, (entry) => comparePlaces(entry, first) > 0)
-    const isSame = keys[next] === commitKey(one.commit_sha)
-    const between = live[isSame ? (nextOther[next] as number) : next]
-    return between !== undefined && comparePlaces(between, last) < 0
+    const end = firstIndex(live, (entry) => comparePlaces(entry, last) >= 0)
+    return next < end && (keys[next] !== commitKey(one.commit_sha) || runs[next] !== runs[end - 1])
   }
 
   return (entry: LiveEntry, candidates: readonly KnownEntry[]): KnownEntry | undefined => {
