@@ -1,10 +1,19 @@
 import { afterAll, expect, test } from 'bun:test'
+import { redisPrefix, redisUrl } from '../harness.ts'
+import { eventually } from '../program.ts'
 import { exchange, formatRequest } from '../socket.ts'
 import { useProgram } from '../use.ts'
 
-const { client, server, tenant } = useProgram()
+const { client, server, tenant } = useProgram(() => ({ REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() }))
 
 afterAll(() => expect(server.stderr()).toBe(''))
+
+test('says that it is alive, and ready with its database and Redis', async () => {
+  const { status, body } = await client.call('GET', '/livez')
+  expect([status, body]).toEqual([200, { status: 'alive' }])
+  // On a busy machine Redis may answer the first commands too late, and be down for a moment.
+  await eventually(async () => (await client.call('GET', '/readyz')).body, { ready: true, database: 'up', redis: 'up' })
+})
 
 test('HEAD is answered like GET, without a body', async () => {
   const named = ({ headers }: { headers: Headers }) => [...headers.keys()].filter((name) => name !== 'date').sort()

@@ -1,6 +1,9 @@
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import type postgres from 'postgres'
 import { openEmbedded } from '../../src/db/embedded.ts'
 import { openEngine } from '../../src/db/embedded_engine.ts'
@@ -9,9 +12,14 @@ import { createFolder, rejectionOf } from '../program.ts'
 import { openDriver } from './embedded_driver.ts'
 
 const root = createFolder()
+const children = new Set<ChildProcess>()
 
 // A test that fails halfway must not affect the others.
-afterEach(() => mock.restore())
+afterEach(() => {
+  mock.restore()
+  for (const child of children) child.kill('SIGKILL')
+  children.clear()
+})
 
 /** The engine in the thread of the test, where the calls of its file system can be spied on. */
 async function openHere(dir: string, onFailure: (error: Error) => void = () => {}) {
@@ -21,6 +29,17 @@ async function openHere(dir: string, onFailure: (error: Error) => void = () => {
   return { connect: () => new Session(backend), close: engine.close }
 }
 
+/** Runs a program of this tree in another process and gives its lines as they come. */
+function runChild(code: string, ...args: string[]): { child: ChildProcess; lines: AsyncIterableIterator<string> } {
+  const child = spawn(process.execPath, ['-e', code, ...args], {
+    cwd: join(import.meta.dirname, '../..'),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  children.add(child)
+  const input = child.stdout as NonNullable<typeof child.stdout>
+  return { child, lines: createInterface({ input })[Symbol.asyncIterator]() }
+}
+
 async function reopen(dir: string, read: (sql: postgres.Sql) => Promise<postgres.RowList<postgres.Row[]>>) {
   const engine = await openEmbedded(dir)
   const driver = openDriver(engine)
@@ -28,6 +47,12 @@ async function reopen(dir: string, read: (sql: postgres.Sql) => Promise<postgres
   await driver.end()
   await engine.close()
   return [...rows]
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) throw new Error('the child ended before it was killed')
+  child.kill('SIGKILL')
+  await once(child, 'exit')
 }
 
 test('has a commit on the disk before it is acknowledged, and the tables at a checkpoint', async () => {
@@ -85,11 +110,16 @@ test('says what is wrong with files that it cannot use, and frees the data direc
 
 test('opens a directory whose first start was killed while it was being made', async () => {
   const dir = join(root, 'half')
-  const spy = spyOn(fs, 'renameSync').mockImplementation(() => {
-    throw new Error('killed')
-  })
-  expect(await rejectionOf(openHere(dir))).toBe('killed')
-  spy.mockRestore()
+  const { child, lines } = runChild(
+    `import fs from 'node:fs'
+    import { openEngine } from './src/db/embedded_engine.ts'
+    fs.renameSync = () => { console.log('unpacked'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) }
+    fs.mkdirSync(process.argv.at(-1))
+    await openEngine(process.argv.at(-1) + '/pgdata')`,
+    dir,
+  )
+  expect((await lines.next()).value).toBe('unpacked')
+  await kill(child)
   expect(fs.readdirSync(dir).sort()).toEqual(['pgdata.new'])
   // The folder is left as if the kill had come in the middle of the unpacking.
   fs.rmSync(join(dir, 'pgdata.new/global'), { recursive: true })

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, mock, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
-import { rejectionOf } from '../program.ts'
+import { eventually, rejectionOf } from '../program.ts'
 import { openDb } from '../tenant.ts'
 import { useDatabase } from '../use.ts'
 
@@ -52,10 +52,29 @@ test('a transaction that takes too long, or waits too long for its turn, is not 
   expect(await count()).toBe((before as number) + 1)
 })
 
-test('a transaction does not begin once its caller gets an error', async () => {
-  const begun = mock(async () => {})
-  expect(await rejectionOf(db.transaction(begun, { deadline: performance.now() }))).toContain('could not complete')
-  expect(begun).not.toHaveBeenCalled()
+test('a transaction does not begin once its caller gets an error, nor is it committed then', async () => {
+  const before = await count()
+  const started: string[] = []
+  const late = db.transaction(
+    async (sql) => {
+      started.push('late')
+      await add(sql)
+    },
+    { deadline: performance.now() },
+  )
+  expect(await rejectionOf(late)).toContain('could not complete')
+  expect(started).toEqual([])
+  // Less than the query timeout, which the caller has spent in part on something else.
+  const deadline = performance.now() + queryTimeoutMs / 2
+  const slow = db.transaction(
+    async (sql) => {
+      await add(sql)
+      await eventually(() => performance.now() > deadline, true)
+    },
+    { deadline },
+  )
+  expect(await rejectionOf(slow)).toContain('could not complete')
+  expect(await count()).toBe(before)
 })
 
 test('a read that waited for its permit has half of its time left, else it does not start', async () => {

@@ -109,3 +109,12 @@ test('commands on a standby count the signals, however many of them are not in t
   expect(await one('usage', '--org', org)).toMatchObject({ prompts: [{ prompt, total: 2_500 }] })
   expect(await one('impact', '--prompt', prompt)).toMatchObject({ signals: { total: 2_500 } })
 })
+
+test('a standby that is promoted is served from', async () => {
+  proxy.forwardTo(servers.standby.url)
+  proxy.cut('reset')
+  await eventually(readiness, readOnly)
+  await asAdmin(servers.standby.url, 'select pg_promote()')
+  await eventually(readiness, ready)
+  await eventually(post, 201)
+})

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import type { TransactionSql } from 'postgres'
 import type { Answer } from '../client.ts'
 import { createTenant, eventually } from '../program.ts'
@@ -35,27 +35,51 @@ test('pages with filters, which can take long, leave connections to all others',
   expect(statuses.sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(503)])
 })
 
-test('while a prompt is held, all others and signals go on, and its entries are written when it is free', async () => {
+describe('while a prompt of one organisation is held', () => {
   const postHistory = (tenant: { prompt: string; key: string }, commit: string): Promise<Answer> =>
     client.post(`/prompts/${tenant.prompt}/history`, tenant.key, entry({ commit_sha: commit }))
-  const [held, other] = await Promise.all([createTenant(settings), createTenant(settings)])
-  const { id: secondPrompt } = await operator.one('prompts', 'create', '--org', held.org, '--name', 'second')
-  // More than there are connections; few, because they wait for all others, and for four seconds at most.
-  const commits = Array.from({ length: 12 }, (_, index) => `c${index}`)
-  let waiting: Promise<Answer>[] = []
-  await inTransaction(async (on) => {
-    await on`select from prompts where public_id = ${held.prompt} for update`
-    waiting = commits.map((commit) => postHistory(held, commit))
-    const others = commits.flatMap((commit) => [
-      postHistory(other, commit),
-      postHistory({ ...held, prompt: secondPrompt }, commit),
-    ])
-    expect((await Promise.all(others)).map(({ status }) => status)).toEqual(Array(24).fill(201))
-    await expectSignalsTaken()
+
+  const whileHeld = <T>(held: string, work: () => Promise<T>): Promise<T> =>
+    inTransaction(async (on) => {
+      await on`select from prompts where public_id = ${held} for update`
+      return work()
+    })
+
+  const commitsOf = async (tenant: { prompt: string; key: string }) =>
+    (await client.getHistory(tenant.prompt, tenant.key, '?limit=100')).body.data.map(
+      (one: { commit_sha: string }) => one.commit_sha,
+    )
+
+  test('its other prompts, other organisations and signals go on, and its entries are written when it is free', async () => {
+    const [held, other] = await Promise.all([createTenant(settings), createTenant(settings)])
+    const { id: secondPrompt } = await operator.one('prompts', 'create', '--org', held.org, '--name', 'second')
+    // More than there are connections; few, because they wait for all others, and for four seconds at most.
+    const commits = Array.from({ length: 12 }, (_, index) => `c${index}`)
+    let waiting: Promise<Answer>[] = []
+    await whileHeld(held.prompt, async () => {
+      waiting = commits.map((commit) => postHistory(held, commit))
+      const others = commits.flatMap((commit) => [
+        postHistory(other, commit),
+        postHistory({ ...held, prompt: secondPrompt }, commit),
+      ])
+      const answers = await Promise.all(others)
+      expect(answers.map(({ status }) => status)).toEqual(Array(24).fill(201))
+      await expectSignalsTaken()
+    })
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(12).fill(201))
+    expect((await commitsOf(held)).sort()).toEqual(commits.sort())
   })
-  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(12).fill(201))
-  const { data } = (await client.getHistory(held.prompt, held.key, '?limit=100')).body
-  expect(data.map((one: { commit_sha: string }) => one.commit_sha).sort()).toEqual(commits.sort())
+
+  test('what was answered with a 503 for waiting too long is not written later', async () => {
+    const held = await createTenant(settings)
+    const answers = await whileHeld(held.prompt, () =>
+      Promise.all(Array.from({ length: 30 }, (_, index) => postHistory(held, `c${index}`))),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(503))
+    // This one is written after everything that might still be queued.
+    expect((await postHistory(held, 'after')).status).toBe(201)
+    expect(await commitsOf(held)).toEqual(['after'])
+  })
 })
 
 test('a signal that was answered with a 503 while its organisation was held is not written later, nor is its retry', async () => {
