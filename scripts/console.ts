@@ -1,7 +1,8 @@
-// Makes generated/console.bundle: the files of the console under names of their content, in one JSON object;
+// Makes generated/console.bundle: the files of the console under names of their content, compressed, in one JSON object;
 // and generated/feedback.bundle, the button for web pages.
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 
 const root = join(import.meta.dirname, '..')
 const generated = join(root, 'generated')
@@ -55,7 +56,15 @@ async function write(name: string, content: string): Promise<void> {
   await rename(`${path}.${process.pid}`, path)
 }
 
-async function pack(file: Bun.BuildArtifact): Promise<[string, { type: string; text: string }]> {
+async function pack(file: Bun.BuildArtifact): Promise<[string, { type: string; gzip: string; br: string }]> {
+  const content = Buffer.from(await file.arrayBuffer())
   const type = file.path.endsWith('.css') ? 'text/css' : 'text/javascript'
-  return [file.path.replace(/^.*\//, ''), { type: `${type}; charset=utf-8`, text: await file.text() }]
+  return [
+    file.path.replace(/^.*\//, ''),
+    {
+      type: `${type}; charset=utf-8`,
+      gzip: gzipSync(content, { level: 9 }).toString('base64'),
+      br: brotliCompressSync(content).toString('base64'),
+    },
+  ]
 }

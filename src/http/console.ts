@@ -4,11 +4,11 @@ import { build, consoleBundle, feedbackScript } from '../platform.ts'
 import { consolePaths } from './console_paths.ts'
 import type { RouteWrapper } from './middleware.ts'
 import type { RequestContext } from './request_context.ts'
-import { endsInSlash, loadOnce, pageHeaders, serveFile } from './static_file.ts'
+import { endsInSlash, loadOnce, pageHeaders, serveEncodings, serveFile } from './static_file.ts'
 
 type Serve = (context: RequestContext) => Promise<Response>
 type PageFiles = { script: string; style: string }
-type Bundle = PageFiles & { files: Record<string, { type: string; text: string }> }
+type Bundle = PageFiles & { files: Record<string, { type: string; gzip: string; br: string }> }
 
 /** File names change with the content, so browsers may cache them forever. */
 const immutable = { 'cache-control': 'public, max-age=31536000, immutable' }
@@ -110,9 +110,16 @@ const icon = `data:image/svg+xml,${encodeURIComponent(
 
 function unpack(text: string): { page: PageFiles; files: Map<string, Serve> } {
   const { files, ...page }: Bundle = JSON.parse(text)
-  const served = Object.entries(files).map(([name, { type, text }]): [string, Serve] => [
+  const served = Object.entries(files).map(([name, { type, gzip, br }]): [string, Serve] => [
     name,
-    serveFile(type, async () => text, immutable),
+    serveEncodings(type, () => decode(gzip, br), immutable),
   ])
   return { page, files: new Map(served) }
+}
+
+async function decode(gzip: string, br: string) {
+  const compressed = Uint8Array.from(Buffer.from(gzip, 'base64'))
+  const plain = new Blob([compressed]).stream().pipeThrough(new DecompressionStream('gzip'))
+  const identity = new Uint8Array(await new Response(plain).arrayBuffer())
+  return { identity, gzip: compressed, br: Uint8Array.from(Buffer.from(br, 'base64')) }
 }

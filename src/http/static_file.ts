@@ -2,24 +2,34 @@ import { hash } from 'node:crypto'
 import type { RequestContext } from './request_context.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
+type Encodings = { identity: Bytes; gzip: Bytes; br?: Bytes }
 type Headers = Record<string, string>
+type Variant = { content: Bytes; etag: string; headers: Headers }
 
-/** Serves a text, plain or gzipped. Browsers revalidate it at every visit, unless `more` says how it is cached. */
-export function serveFile(type: string, read: () => Promise<string>, more: Headers = {}) {
-  const headers = { 'content-type': type, vary: 'Accept-Encoding', 'x-content-type-options': 'nosniff' }
-  const shared = { ...headers, 'cache-control': 'no-cache', ...more }
-  const load = loadOnce(async () => {
-    const content = new TextEncoder().encode(await read())
-    return {
-      plain: variantOf(content, shared),
-      gzipped: variantOf(await compress(content), { ...shared, 'content-encoding': 'gzip' }),
-    }
+/** In order of preference. */
+const encodings = ['br', 'gzip'] as const
+
+/** Browsers revalidate the file at every visit, so that nothing is stale after an upgrade. */
+export const serveFile = (type: string, read: () => Promise<string>, more: Headers = {}) =>
+  serveEncodings(type, async () => compress(new TextEncoder().encode(await read())), {
+    'cache-control': 'no-cache',
+    ...more,
+  })
+
+/** Serves a file in the given encodings. `more` says how it is cached. */
+export function serveEncodings(type: string, read: () => Promise<Encodings>, more: Headers) {
+  const headers = { 'content-type': type, vary: 'Accept-Encoding', 'x-content-type-options': 'nosniff', ...more }
+  const loadVariants = loadOnce(async () => {
+    const contents = Object.entries(await read())
+    return new Map(contents.map(([encoding, content]) => [encoding, variantOf(encoding, content, headers)]))
   })
 
   return async (context: RequestContext): Promise<Response> => {
-    const { plain, gzipped } = await load()
+    const variants = await loadVariants()
     const asked = context.request.headers
-    const { content, etag, headers } = accepts(asked.get('accept-encoding'), 'gzip') ? gzipped : plain
+    const accepted = asked.get('accept-encoding')
+    const encoding = encodings.find((one) => variants.has(one) && accepts(accepted, one)) ?? 'identity'
+    const { content, etag, headers } = variants.get(encoding) as Variant
     const isKnown = asked.get('if-none-match')?.includes(etag)
     return isKnown ? context.reply(304, null, headers) : context.reply(200, content, headers)
   }
@@ -35,14 +45,15 @@ export const accepts = (header: string | null, encoding: string): boolean =>
     return name === encoding && !/^q=0(\.0*)?$/.test(weight)
   })
 
-async function compress(content: Bytes): Promise<Bytes> {
-  const compressed = new Blob([content]).stream().pipeThrough(new CompressionStream('gzip'))
-  return new Uint8Array(await new Response(compressed).arrayBuffer())
+async function compress(identity: Bytes): Promise<Encodings> {
+  const compressed = new Blob([identity]).stream().pipeThrough(new CompressionStream('gzip'))
+  return { identity, gzip: new Uint8Array(await new Response(compressed).arrayBuffer()) }
 }
 
-function variantOf(content: Bytes, headers: Headers) {
+function variantOf(encoding: string, content: Bytes, headers: Headers): Variant {
   const etag = `"${hash('sha256', content, 'base64url')}"`
-  return { content, etag, headers: { ...headers, etag } }
+  const coding: Headers = encoding === 'identity' ? {} : { 'content-encoding': encoding }
+  return { content, etag, headers: { ...headers, ...coding, etag } }
 }
 
 /** Loads a value on the first call. After a failure, the next call loads again. */
