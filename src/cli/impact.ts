@@ -1,7 +1,14 @@
 import type { ImpactSource } from '../impact/command_source.ts'
 import { type Impact, impactParams } from '../impact/schema.ts'
 import { compareParams, type SideBySide } from '../impact/schema_compare.ts'
-import { comparisonKinds, describeChange, describeSides, showDifference, verdictSigns } from '../impact/sentence.ts'
+import {
+  comparisonKinds,
+  describeChange,
+  describeSides,
+  shortenCommit,
+  showDifference,
+  verdictSigns,
+} from '../impact/sentence.ts'
 import { counted, number } from '../lib/texts.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
 import { drawInterval, percent } from './figures.ts'
@@ -100,7 +107,7 @@ function failOn(args: Arguments, verdict: Impact['verdict']): void {
 
 const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
   { name: 'side', cell: ({ name }) => name },
-  { name: 'commit', cell: ({ side }) => side.commit.slice(0, 12) },
+  { name: 'commit', cell: ({ side }) => shortenCommit(side.commit, 12) },
   { name: 'change', cell: ({ side }) => (side.change ? nameOf(side.change) : '-') },
   { name: 'signals', cell: ({ side }) => number(side.signals.total), isNumber: true },
   { name: 'compared', cell: ({ side }) => number(side.signals.compared), isNumber: true },
@@ -133,4 +140,4 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
 }
 
 const nameOf = ({ action, commit_sha, pr_number }: Impact['change']): string =>
-  pr_number === null ? `${action} ${commit_sha.slice(0, 7)}` : `${action.replace('pr_', '')} #${pr_number}`
+  pr_number === null ? `${action} ${shortenCommit(commit_sha)}` : `${action.replace('pr_', '')} #${pr_number}`

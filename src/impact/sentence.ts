@@ -21,9 +21,15 @@ export const comparisonKinds = {
 
 export const verdictSigns = { better: '▲', worse: '▼', same: '=', undecided: '?' }
 
-/** Cuts between two characters: Postgres rejects half of a surrogate pair in an event. */
+/**
+ * The begin of a hash, or a name such as release-12, of which the end tells it from others. Cuts between two characters:
+ * Postgres rejects half of a surrogate pair in an event.
+ */
+export const shortenCommit = (commit: string, hashLength = 7): string =>
+  [...commit].slice(0, /^(?=.*[a-f])[0-9a-f]{7,64}$/i.test(commit) ? hashLength : 24).join('')
+
 export const nameChange = ({ commit_sha, pr_number }: Change): string =>
-  pr_number === null ? [...commit_sha].slice(0, 7).join('') : `PR #${pr_number}`
+  pr_number === null ? shortenCommit(commit_sha) : `PR #${pr_number}`
 
 /**
  * Two rates and their difference in percent, with one digit after the point. The difference is taken after rounding, so that

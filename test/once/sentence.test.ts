@@ -20,6 +20,7 @@ const figures = '63.2 → 78.1 % positive (+14.9 points, between +6.0 and +23.1)
 test.each([
   [{}, `Higher since PR #7: ${figures}`],
   [{ verdict: 'worse' as const, change: deploy }, `Lower since 8f14e45: ${figures}`],
+  [{ change: { commit_sha: 'release-12', pr_number: null } }, `Higher since release-12: ${figures}`],
   [
     { verdict: 'same' as const, window: { until: '2026-11-15' } },
     `No difference that matters while PR #7 was live: ${figures}`,

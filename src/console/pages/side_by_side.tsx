@@ -1,5 +1,5 @@
 import { rateOf } from '../../impact/rate.ts'
-import { describeSides, nameSides } from '../../impact/sentence.ts'
+import { describeSides, nameSides, shortenCommit } from '../../impact/sentence.ts'
 import { DayLines } from '../chart/day_lines.tsx'
 import { get, type Schemas } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
@@ -125,7 +125,7 @@ function Result({ compared }: { compared: Compared }) {
               <>
                 {change?.title && <Text>{change.title}</Text>}
                 <span class={change?.title ? 'detail' : ''}>
-                  <Code>{commit.slice(0, 12)}</Code>
+                  <Code>{shortenCommit(commit, 12)}</Code>
                   {!change && ' not in the history'}
                 </span>
               </>

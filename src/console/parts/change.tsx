@@ -1,3 +1,4 @@
+import { shortenCommit } from '../../impact/sentence.ts'
 import { findLinks } from '../../lib/repository_links.ts'
 import type { Schemas } from '../client/api.ts'
 import { Code, OuterLink, Text, When } from './text.tsx'
@@ -13,7 +14,7 @@ const verbs: Record<Change['action'], string> = {
 
 /** The name that a change goes by in a sentence and on a flag. */
 export const nameOf = ({ pr_number, commit_sha }: Change): string =>
-  pr_number === null ? commit_sha.slice(0, 7) : `#${pr_number}`
+  pr_number === null ? shortenCommit(commit_sha) : `#${pr_number}`
 
 /** What changed, in the words of its author, or else its name. */
 export const Title = ({ change }: { change: Change }) => <Text>{change.title || nameOf(change)}</Text>
@@ -36,7 +37,7 @@ export const ChangeLinks = ({ change, repository }: { change: Change; repository
       </>
     )}
     <OuterLink to={findLinks(repository, change.pr_url)?.commit(change.commit_sha) ?? null}>
-      <Code>{change.commit_sha.slice(0, 7)}</Code>
+      <Code>{shortenCommit(change.commit_sha)}</Code>
     </OuterLink>{' '}
     <span class="muted">
       on <Text>{change.branch_name}</Text>
