@@ -58,9 +58,9 @@ export async function readDecidedImpacts(
   limit: number,
 ): Promise<{ promptId: number; impact: DecidedImpact }[]> {
   const recent = await selectNewestChanges(sql, organisationId, promptIds, { since, limit })
-  const watched = new Set(recent.map(({ id }) => id))
-  const { changes, commits } = await readChanges(sql, organisationId, promptIds, [...watched])
-  const compared = changes.filter(({ id, before_id }) => watched.has(id) && before_id !== null)
+  const ids = recent.map(({ id }) => id)
+  const { changes, commits } = await readChanges(sql, organisationId, promptIds, ids)
+  const compared = changes.filter(({ before_id }) => before_id !== null)
   const comparable = new Set(compared.map(({ prompt_id }) => prompt_id))
   const counted = changes.filter(({ prompt_id }) => comparable.has(prompt_id))
   const counts = await countSignals(sql, organisationId, counted, commits)

@@ -8,7 +8,7 @@ import { createEventId } from './events.ts'
 import { isDelivered } from './outcome.ts'
 import type { DeliveryRow } from './schema.ts'
 import type { SendOnce } from './send.ts'
-import { lockEndpoint, restartDelivery, selectDeliveries, selectReceiver } from './store.ts'
+import { lockEndpoint, restartDelivery, selectDeliveries } from './store.ts'
 
 /** The deliveries of an endpoint, newest event first. */
 export async function listDeliveries(db: Db, endpointId: string, request: PageRequest, viewer: Viewer) {
@@ -45,10 +45,10 @@ const isEventId = (text: string): boolean => /^msg_[0-9A-Za-z]{1,64}$/.test(text
 
 /** Sends a ping once, also to a disabled endpoint, and returns the outcome. Nothing is stored. */
 export async function pingEndpoint(db: Db, clock: Clock, sendOnce: SendOnce, endpointId: string, viewer: Viewer) {
-  const endpoint = await requireEndpoint(db.sql, endpointId, viewer)
+  const { kind, fullUrl: url, secrets } = await requireEndpoint(db.sql, endpointId, viewer)
   const now = clock.now()
   const id = createEventId()
   const event = { id, type: 'ping', timestamp: now, data: {} } as const
-  const reply = await sendOnce(await selectReceiver(db.sql, endpoint), event, now)
+  const reply = await sendOnce({ kind, url, secrets }, event, now)
   return { id, delivered: isDelivered(reply), response_code: reply.code, response_text: reply.text }
 }

@@ -51,26 +51,17 @@ export const selectEndpoints = (sql: Sql, organisationId: number, beforeId: numb
     order by e.id desc
     limit ${limit}`
 
-export async function findEndpoint(sql: Sql, id: string): Promise<StoredEndpoint | undefined> {
-  const [row] = await sql<StoredEndpoint>`
+/** Finds an endpoint, with the secrets that sign now. */
+export async function findEndpoint(sql: Sql, id: string) {
+  const [row] = await sql<StoredEndpoint & Pick<Receiver, 'secrets'>>`
     select
       id as "rowId", public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
       to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since,
-      old_secret_until as old_secret_ends_at, created_at
+      old_secret_until as old_secret_ends_at, created_at,
+      to_json(array_remove(array[secret, case when old_secret_until > now() then old_secret end], null)) as secrets
     from webhook_endpoints
     where public_id = ${id}`
   return row
-}
-
-/** Where to send to, with the secrets that sign now. */
-export async function selectReceiver(sql: Sql, { rowId, organisationId }: EndpointRef): Promise<Receiver> {
-  const [row] = await sql<Receiver>`
-    select
-      kind, url,
-      to_json(array_remove(array[secret, case when old_secret_until > now() then old_secret end], null)) as secrets
-    from webhook_endpoints
-    where organisation_id = ${organisationId} and id = ${rowId}`
-  return row as Receiver
 }
 
 /** Lets events still be written for the endpoint meanwhile. */
