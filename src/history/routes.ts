@@ -1,16 +1,14 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
-import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { type Caller, visibleTo } from '../http/request_context.ts'
 import { requireId } from '../lib/params.ts'
-import { type PromptFinder, showPrompt } from '../prompts/find.ts'
+import { showPrompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import type { HistoryReader } from './read.ts'
 import { recordEntry } from './record.ts'
 import {
   alwaysInDiff,
@@ -26,12 +24,6 @@ import {
 } from './schema.ts'
 import { diffParams, type HistoryQuery, historyParams, parseHistoryQuery } from './schema_params.ts'
 
-type Services = {
-  db: Db
-  clock: Clock
-  findPrompt: PromptFinder['find']
-  historyReader: HistoryReader
-}
 type EntryParams = PromptPath & { entry_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'

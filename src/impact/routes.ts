@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
-import type { Clock } from '../clock.ts'
-import type { Db, Sql } from '../db/client.ts'
+import type { Sql } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { EntryPath } from '../history/schema.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
@@ -8,9 +8,8 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyPage } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import { requireId } from '../lib/params.ts'
-import { type OwnedPrompt, type PromptFinder, showPrompt } from '../prompts/find.ts'
+import { type OwnedPrompt, showPrompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import type { SignalRollup } from '../stats/rollup.ts'
 import { createOverview } from './overview.ts'
 import { readImpactPage, readUpToDate } from './read.ts'
 import { readCompare } from './read_compare.ts'
@@ -18,14 +17,6 @@ import { readChangeDays } from './read_days.ts'
 import { ImpactPage, type ImpactQuery, impactParams } from './schema.ts'
 import { ChangeDaysAnswer, compareParams, daysParams, SideBySideAnswer } from './schema_compare.ts'
 import { maxSortedPrompts, overviewParams, PromptImpactList } from './schema_overview.ts'
-
-type Services = {
-  db: Db
-  clock: Clock
-  rollup: SignalRollup
-  findPrompt: PromptFinder['find']
-  baseUrl: string
-}
 
 const operations = describeOperations('Impact', {
   getPromptImpact: {

@@ -1,20 +1,10 @@
 import { Elysia } from 'elysia'
-import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { parseStatsQuery, readStats } from './read.ts'
-import type { SignalRollup } from './rollup.ts'
 import { SignalStats, statsParams } from './schema.ts'
-
-type Services = {
-  db: Db
-  clock: Clock
-  rollup: SignalRollup
-  findPrompt: PromptFinder['find']
-}
 
 const operations = describeOperations('Signals', {
   getSignalStats: {

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
-import type { Clock } from '../clock.ts'
-import type { Db, Sql } from '../db/client.ts'
+import type { Sql } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
@@ -9,7 +9,6 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { visibleTo } from '../http/request_context.ts'
 import { changeOnce } from '../idempotency/replay.ts'
-import type { HostList } from '../setting_types.ts'
 import {
   changeEndpoint,
   createEndpointInTransaction,
@@ -35,7 +34,6 @@ import {
   ShownEndpoint,
 } from './schema.ts'
 
-type Services = { db: Db; clock: Clock; allowedHosts: HostList | undefined }
 type EndpointParams = { endpoint_id: string }
 
 const invalidEndpoint = {

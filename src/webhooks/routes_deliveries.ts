@@ -1,7 +1,6 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
-import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Services } from '../deps.ts'
 import { unavailable } from '../errors.ts'
 import { createInFlightLimiter } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
@@ -10,9 +9,7 @@ import { describePage, pageRequestOf, replyJsonPage } from '../http/paging.ts'
 import { visibleTo } from '../http/request_context.ts'
 import { listDeliveries, pingEndpoint, redeliver } from './deliveries.ts'
 import { DeliveryList, DeliveryPath, EndpointPath, EndpointTest, Redelivery, redeliveryAlwaysShows } from './schema.ts'
-import type { SendOnce } from './send.ts'
 
-type Services = { db: Db; clock: Clock; sendOnce: SendOnce }
 type EndpointParams = { endpoint_id: string }
 type DeliveryParams = EndpointParams & { event_id: string }
 
