@@ -60,12 +60,12 @@ export const commands = onDatabase([
   {
     usage: 'history list --prompt PROMPT [--page N] [--limit N]',
     description: 'lists the history of a prompt, newest first',
+    check: listQuery,
     async run({ db, args, output }) {
       const prompt = args.required('prompt')
       const { organisationId } = await requirePrompt(db.sql, prompt)
-      const query = args.asQuery((given) => parseHistoryQuery(`?${given}&include=title`))
       const reader = createHistoryReader(db)
-      const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), query)
+      const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), listQuery(args))
       output.table<Record<string, object>>(
         JSON.parse(body).data,
         columns.map((name) => (shrunk.includes(name) ? shrinking(name) : name)),
@@ -100,6 +100,10 @@ export const commands = onDatabase([
     },
   },
 ])
+
+function listQuery(args: Arguments) {
+  return args.asQuery((given) => parseHistoryQuery(`?${given}&include=title`))
+}
 
 function entryOptions(args: Arguments): { id: number; base: number | null } {
   return { id: entryArgument(args), ...args.asQuery(diffParams.parse) }

@@ -8,7 +8,7 @@ import { type SignalListQuery, signalListParams } from '../signals/schema_params
 import { inZone } from '../stats/intervals.ts'
 import { parseStatsQuery, readStats } from '../stats/read.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
-import type { SignalCounts, SignalStats } from '../stats/schema.ts'
+import { type SignalCounts, type SignalStats, statsParams } from '../stats/schema.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { drawBar, drawLine, percent } from './figures.ts'
@@ -37,6 +37,7 @@ const readCommands = onDatabase([
       'signals stats --prompt PROMPT [--interval hour|day|week|month] [--since TIME] [--until TIME] [--tz ZONE] ' +
       '[--by metadata.FIELD]',
     description: 'counts the signals of a prompt over time; with --by, splits the newest by a metadata field',
+    check: (args) => args.asQuery(statsParams.parse),
     async run({ db, clock, args, output }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery((given) => parseStatsQuery(given, clock.now()))

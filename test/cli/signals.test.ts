@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { run } from '../program.ts'
 import { openDb } from '../tenant.ts'
 import { useDatabase } from '../use.ts'
 
@@ -16,12 +15,12 @@ beforeAll(async () => {
   ;({ id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting'))
   const db = await openDb(settings)
   await db.sql`
-    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
-    select p.organisation_id, p.id, s.value, s.metadata::jsonb, ${now}::timestamptz
+    insert into signals (id, organisation_id, prompt_id, value, metadata, created_at) overriding system value
+    select s.id, p.organisation_id, p.id, s.value, s.metadata::jsonb, ${now}::timestamptz
     from prompts p, (values
-      ('positive', '{"order": 9007199254740993, "model": "gpt-5"}'), ('negative', '{"model": "\u009b31mred"}'),
-      ('positive', null)
-    ) s (value, metadata)
+      (1, 'positive', '{"order": 9007199254740993, "model": "gpt-5"}'), (2, 'negative', '{"model": "\u009b31mred"}'),
+      (3, 'positive', null)
+    ) s (id, value, metadata)
     where p.public_id = ${prompt}`
   await db.close()
 })
@@ -89,11 +88,4 @@ test('usage shows the month by day and by prompt', async () => {
   expect(lines.at(-3)).toBe('')
   expect(lines.at(-1)).toBe(`greeting  ${prompt}        3  ████████████████████`)
   expect(lines[5]).toBe(`days       ${'·'.repeat(now.getUTCDate() - 1)}█`)
-})
-
-test('an unknown interval is wrong usage', async () => {
-  const stats = ['signals', 'stats', '--prompt', prompt, '--interval', 'year']
-  const { status, stderr } = await run(stats, { settings })
-  expect(status).toBe(2)
-  expect(stderr).toStartWith('prompt-signals: --interval must be one of hour, day, week, month\n')
 })

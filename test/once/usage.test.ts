@@ -56,6 +56,8 @@ test.concurrent.each([
   [['impact', '--prompt', 'pmt_x', '--base', '2'], '--base needs --head'],
   [['signals', 'list', '--prompt', 'pmt_x', '--metadata', 'model'], '--metadata must be FIELD=TEXT, not "model"'],
   [['signals', 'list', '--prompt', 'pmt_x', '--value', 'maybe'], '--value must be one of positive, negative'],
+  [['signals', 'stats', '--prompt', 'pmt_x', '--interval', 'year'], '--interval must be one of hour, day, week, month'],
+  [['history', 'list', '--prompt', 'pmt_x', '--page=x'], '--page must be a whole number from 1 to 2147483647, not "x"'],
   [['signals', 'export'], 'give either --prompt or --org'],
   [['signals', 'export', '--prompt', 'pmt_x', '--org', 'org_x'], 'give either --prompt or --org'],
   [['signals', 'export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv'],
