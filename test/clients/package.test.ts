@@ -83,8 +83,17 @@ test.each([
   writeFileSync(join(project, 'program.mjs'), program)
   const env = { URL: service.url, KEY: tenant.key, PROMPT: tenant.prompt, DENO_DIR: createFolder() }
   expect(JSON.parse(await run([...runtime, 'program.mjs'], project, env))).toEqual({
-    ...{ listed: 3, exported: 4, history: ['deployed'], counted: 4, verdicts: 1, compared: 'undecided' },
-    ...{ used: 4, prompts: 1, prompt: true },
+    ...{
+      listed: 3,
+      exported: 4,
+      history: ['deployed'],
+      counted: 4,
+      verdicts: 1,
+      compared: 'undecided',
+      used: 4,
+      prompts: 1,
+      prompt: true,
+    },
   })
 })
 

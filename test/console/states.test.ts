@@ -40,6 +40,12 @@ test.each([
   expect(await findBarriers(page)).toEqual([])
 })
 
+test('a 401 in the midst of it asks for another key', async () => {
+  const { page } = await own.open('/settings/keys', keysAnswer(401, { code: 'unauthorized' }))
+  await page.getByRole('alert').getByText('Invalid key').waitFor()
+  expect(await findBarriers(page)).toEqual([])
+})
+
 test('a key that may read nothing is told apart from a failure, and can be signed out', async () => {
   const terms = { origins: ['https://example.com'], prompts: null, monthly_limit: null }
   const { key } = await own.service.createKey(own.tenant, ['signals:write'], terms)
@@ -70,6 +76,18 @@ test('a page that the key may not see names the scope, and is not asked for agai
   await page.getByRole('heading', { name: 'No access' }).waitFor()
   expect(await page.locator('h1').allTextContents()).toEqual(['No access'])
   expect(requests.filter((one) => one === 'GET /api/v1/keys').length).toBeLessThanOrEqual(1)
+})
+
+test('offline, what was read stays, and trying again heals it', async () => {
+  const { page } = await own.open('/settings/audit', { expectsTroubles: true })
+  await page.getByRole('row').nth(1).waitFor()
+  await page.context().setOffline(true)
+  await page.getByRole('link', { name: 'Keys' }).click()
+  await page.getByRole('alert').getByText('The service cannot be reached').waitFor()
+  await page.context().setOffline(false)
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('row').nth(1).waitFor()
+  expect(await page.getByRole('alert').count()).toBe(0)
 })
 
 test('too many requests hide nothing that was read before', async () => {

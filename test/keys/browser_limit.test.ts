@@ -64,6 +64,19 @@ test('the organisation’s limit holds for browser keys as well, and is answered
   expect(await countOf(service, own)).toEqual({ rows: 2, used: 2 })
 })
 
+test('a retry with its Idempotency-Key is answered at the limit of the key too, and counts once', async () => {
+  const { key, id } = await browserKey({ monthly_limit: 1 })
+  const retry = { 'idempotency-key': 'browser-retry' }
+  const first = await post(key, retry)
+  expect((await post(key)).status).toBe(429)
+  const again = await post(key, retry)
+  expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
+  expect(again.body).toEqual(first.body)
+  const other = await post(key, { 'idempotency-key': 'browser-other' })
+  expect(other.body.error).toMatchObject({ limited_by: 'key_month', used: 1 })
+  expect(await usedBy(service, id)).toBe(1)
+})
+
 test('a used-up key is refused without a write, and each refusal counted, also with new Idempotency-Keys; a replay is still answered', async () => {
   const { db, clock, findPrompt, verifyKey } = service.services
   const { key } = await browserKey({ monthly_limit: 1 })
