@@ -4,7 +4,7 @@ import { build, consoleBundle, feedbackScript } from '../platform.ts'
 import { consolePaths } from './console_paths.ts'
 import type { RouteWrapper } from './middleware.ts'
 import type { RequestContext } from './request_context.ts'
-import { endsInSlash, loadOnce, pageHeaders, serveEncodings, serveFile } from './static_file.ts'
+import { depthOf, loadOnce, pageHeaders, serveEncodings, serveFile } from './static_file.ts'
 
 type Serve = (context: RequestContext) => Promise<Response>
 type PageFiles = { script: string; style: string }
@@ -30,10 +30,10 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
   // The bundle is read with the first request for it, to keep the start short.
   const read = loadOnce(async () => unpack(await consoleBundle()))
 
-  const pageAt = (depth: number): Serve => {
-    const write = async () => consolePage('../'.repeat(depth), (await read()).page)
-    return serveFile('text/html; charset=utf-8', write, headers)
-  }
+  const write = async (depth: number) => consolePage('../'.repeat(depth), (await read()).page)
+  const pages = Array.from({ length: maxDepth }, (_, depth) =>
+    serveFile('text/html; charset=utf-8', () => write(depth), headers),
+  )
 
   const routes = new Elysia({ name: 'console' }).get(
     '/console/:file',
@@ -43,23 +43,16 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
       return serve(context)
     }),
   )
-  for (const path of consolePaths) {
-    const depth = path.split('/').length - 2
-    const [page, pageWithSlash] = [pageAt(depth), pageAt(path === '/' ? depth : depth + 1)]
-    routes.get(
-      path,
-      publicRoute((context) => (endsInSlash(context) ? pageWithSlash(context) : page(context))),
-    )
-  }
+  const servePage = publicRoute((context) => (pages[depthOf(context)] as Serve)(context))
+  for (const path of consolePaths) routes.get(path, servePage)
   return Object.assign(routes, {
     /** Shows that a page does not exist, with a way back; undefined for a client that wants no page. */
     async showMissing(context: RequestContext): Promise<Response | undefined> {
       const { request } = context
-      const [, path = ''] = /^\w+:\/\/[^/]*(\/[^?]*)/.exec(request.url) ?? []
-      const depth = path.split('/').length - 2
+      const depth = depthOf(context)
       const wantsPage = request.method === 'GET' && request.headers.get('accept')?.includes('text/html')
       if (!wantsPage || depth > maxDepth) return undefined
-      return context.reply(404, consolePage('../'.repeat(depth), (await read()).page), missingHeaders)
+      return context.reply(404, await write(depth), missingHeaders)
     },
   })
 }

@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
 import type { RouteWrapper } from './middleware.ts'
-import { endsInSlash, pageHeaders, serveFile } from './static_file.ts'
+import { depthOf, pageHeaders, serveFile } from './static_file.ts'
 
 const documentation = {
   openapi: '3.0.3',
@@ -46,7 +46,7 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[
   return new Elysia({ name: 'docs' })
     .get(
       '/docs',
-      publicRoute((context) => (endsInSlash(context) ? pageInFolder : pageBesideFolder)(context)),
+      publicRoute((context) => (depthOf(context) > 0 ? pageInFolder : pageBesideFolder)(context)),
     )
     .get('/docs/json', publicRoute(serveFile('application/json', () => writeDocument(documented))))
     .get('/docs/start.js', publicRoute(serveFile('text/javascript; charset=utf-8', async () => startScript)))

@@ -68,8 +68,9 @@ export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** Relative URLs in a page depend on it. The URL is not parsed, because the host may be malformed. */
-export const endsInSlash = ({ request }: RequestContext): boolean => /^[^?]*\/(\?|$)/.test(request.url)
+/** How deep below the root a page is, for its relative URLs. They are not parsed, because the host may be malformed. */
+export const depthOf = ({ request }: RequestContext): number =>
+  (/^\w+:\/\/[^/]*(\/[^?]*)/.exec(request.url)?.[1] ?? '/').split('/').length - 2
 
 /** The security headers of a page. `styles` and `more` belong to its content security policy. */
 export const pageHeaders = (styles: string, ...more: string[]): Headers => ({
@@ -80,7 +81,7 @@ export const pageHeaders = (styles: string, ...more: string[]): Headers => ({
     "img-src 'self' data:",
     "connect-src 'self'",
     "base-uri 'none'",
-    "form-action 'none'",
+    "form-action 'self'",
     "frame-ancestors 'none'",
     ...more,
   ].join('; '),
