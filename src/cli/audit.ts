@@ -2,7 +2,6 @@ import { listAudit } from '../audit/record.ts'
 import { cursorParams } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { onDatabase } from './database.ts'
-import { shrinking } from './output.ts'
 
 export const commands = onDatabase([
   {
@@ -12,7 +11,7 @@ export const commands = onDatabase([
     async run({ db, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
       const { data, nextCursor } = await listAudit(db, id, args.asQuery(cursorParams.parse))
-      output.table(data, ['created_at', 'actor', 'action', shrinking('subject'), shrinking('details')])
+      output.table(data, ['created_at', 'actor', 'action', 'subject…', 'details…'])
       if (nextCursor) output.say(`There are older ones: --cursor ${nextCursor}`)
     },
   },

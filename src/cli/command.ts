@@ -155,7 +155,12 @@ export async function parseArguments({ usage, check }: Command, given: string[])
   return args
 }
 
-function parse(args: string[], options: ParseArgsOptionsConfig, grammar: Grammar): Arguments {
+function parse(given: string[], options: ParseArgsOptionsConfig, grammar: Grammar): Arguments {
+  // A negative number belongs to the option before it, which then says what it must be.
+  const isNumber = (index: number) => /^-\d/.test(given[index] ?? '') && /^--[a-z-]+$/.test(given[index - 1] ?? '')
+  const args = given.flatMap((word, index) =>
+    isNumber(index) ? [] : isNumber(index + 1) ? `${word}=${given[index + 1]}` : word,
+  )
   try {
     const { values, positionals, tokens } = parseArgs({ args, options, allowPositionals: true, tokens: true })
     const names = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
@@ -174,7 +179,7 @@ export function readSettings(args: Arguments): Config {
     // The options are read separately first: an invalid option is wrong usage, not a wrong setting.
     readConfig(options, {})
   } catch (error) {
-    throw new UsageError((error as Error).message)
+    throw new UsageError((error as Error).message.replace(/^[A-Z]+/, (name) => `--${name.toLowerCase()}`))
   }
   return readConfig(options)
 }

@@ -17,7 +17,7 @@ import { endpointKinds, endpointRotation } from '../webhooks/schema.ts'
 import { createSender } from '../webhooks/send.ts'
 import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
-import { type Column, minuteOf, shrinking } from './output.ts'
+import { type AnyColumn, minuteOf } from './output.ts'
 
 const kindUsage = `[--kind ${endpointKinds.join('|')}]`
 const keepItNow = 'Keep the secret now: it is not shown again.'
@@ -98,7 +98,7 @@ export const commands = onDatabase([
       const page = args.asQuery(cursorParams.parse)
       const { data, nextCursor } = await listDeliveries(db, args.positional(0), page, operator)
       const times = ['created_at', 'next_attempt_at'] as const
-      output.table(data, ['id', 'type', ...times, 'status', 'attempts', 'response_code', shrinking('response_text')])
+      output.table(data, ['id', 'type', ...times, 'status', 'attempts', 'response_code', 'response_text…'])
       if (nextCursor) output.say(`There are older ones: --cursor ${nextCursor}`)
     },
   },
@@ -113,10 +113,10 @@ export const commands = onDatabase([
 
 type ListedEndpoint = Awaited<ReturnType<typeof listEndpoints>>['data'][number]
 
-const columns: (Column<ListedEndpoint> | keyof ListedEndpoint)[] = [
+const columns: AnyColumn<ListedEndpoint>[] = [
   'id',
   'kind',
-  shrinking('url'),
+  'url…',
   { name: 'events', cell: ({ events }) => events?.join(',') ?? 'all', shrinks: true },
   { name: 'prompts', cell: ({ prompts }) => prompts?.join(',') ?? 'all', shrinks: true },
   { name: 'state', cell: stateOf },

@@ -12,10 +12,8 @@ import { requirePrompt } from '../prompts/find.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
-import { shrinking } from './output.ts'
 
-const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at', 'title']
-const shrunk = ['user', 'title', 'commit_sha', 'branch_name']
+const columns = ['id', 'action', 'user…', 'commit_sha…', 'pr_number', 'branch_name…', 'created_at', 'title…']
 
 const pullRequestOption = (args: Arguments) => args.integer('pr-number', 1)
 
@@ -66,10 +64,7 @@ export const commands = onDatabase([
       const { organisationId } = await requirePrompt(db.sql, prompt)
       const reader = createHistoryReader(db)
       const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), listQuery(args))
-      output.table<Record<string, object>>(
-        JSON.parse(body).data,
-        columns.map((name) => (shrunk.includes(name) ? shrinking(name) : name)),
-      )
+      output.table<Record<string, object>>(JSON.parse(body).data, columns)
     },
   },
   {

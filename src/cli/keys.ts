@@ -6,7 +6,7 @@ import { number } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
-import { type Column, minuteOf, shrinking } from './output.ts'
+import { type AnyColumn, minuteOf } from './output.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'
@@ -61,9 +61,9 @@ export const commands = onDatabase([
 
 type ListedKey = Awaited<ReturnType<typeof listKeys>>['data'][number]
 
-const columnsAt = (now: Date): (Column<ListedKey> | keyof ListedKey)[] => [
+const columnsAt = (now: Date): AnyColumn<ListedKey>[] => [
   'id',
-  shrinking('name'),
+  'name…',
   'prefix',
   { name: 'scopes', cell: ({ scopes }) => presetOf(scopes) ?? scopes.join(','), shrinks: true },
   { name: 'restricted to', cell: describeRestrictions, shrinks: true },

@@ -10,7 +10,6 @@ import {
 } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
-import { shrinking } from './output.ts'
 
 const limitOption = (args: Arguments) => args.integer('monthly-limit', 0)
 
@@ -39,7 +38,7 @@ export const commands = onDatabase([
         'store_text',
         'suspended_at',
       ] as const
-      output.table(await listOrganisations(db, clock), ['id', shrinking('name'), ...more])
+      output.table(await listOrganisations(db, clock), ['id', 'name…', ...more])
     },
   },
   {

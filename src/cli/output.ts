@@ -6,7 +6,7 @@ type Value = string | number | boolean | null | Date | object
 export type Output = {
   show(row: Record<string, Value>): void
   /** Programs get the rows as JSON instead of columns. */
-  table<T extends object>(rows: T[], columns: readonly (Column<T> | keyof T)[], toJson?: (row: T) => string): void
+  table<T extends object>(rows: T[], columns: readonly AnyColumn<T>[], toJson?: (row: T) => string): void
   /** Text of several lines. It may be of any origin, so characters that could steer a terminal are removed. */
   text(text: string): void
   /** A remark. Goes to standard error when standard output is for a program. */
@@ -16,7 +16,9 @@ export type Output = {
 /** Blue and orange, which colour-blind people can tell apart, and grey. */
 type Colour = 'blue' | 'orange' | 'grey'
 
-/** A column of a table. A column that shows a field unchanged is given by the field's name. */
+/** A column that shows a field unchanged is given by the field's name; with "…" behind it, its cells may be cut. */
+export type AnyColumn<T> = Column<T> | (keyof T & string) | `${keyof T & string}…`
+
 export type Column<T> = {
   name: string
   cell(row: T): string
@@ -51,7 +53,7 @@ const forPeople = ({ out, hasColour }: Streams): Output => ({
     for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${oneLine(readable(value))}\n`)
   },
   table(rows, columns) {
-    const all = columns.map((column) => (typeof column === 'object' ? column : columnOf(column)))
+    const all = columns.map((column) => (typeof column === 'string' ? columnOf<(typeof rows)[number]>(column) : column))
     const drawn = all
       .map((column) => ({ ...column, cells: [column.name, ...rows.map((row) => oneLine(column.cell(row)))] }))
       // A column without a value only takes up room.
@@ -90,13 +92,11 @@ function fitWidths(widths: number[], mayShrink: boolean[]): number[] {
 const shorten = (text: string, width: number): string => (text.length > width ? `${cut(text, width - 1)}…` : text)
 
 /** Times are cut to the minute. They are UTC. */
-const columnOf = <T extends object>(field: keyof T): Column<T> => ({
-  name: String(field),
-  cell: (row) => minuteOf(readable((row[field] as Value | undefined) ?? null)),
-})
-
-/** A column that shows a field, and may be cut. */
-export const shrinking = <T extends object>(field: keyof T): Column<T> => ({ ...columnOf<T>(field), shrinks: true })
+function columnOf<T extends object>(field: string): Column<T> {
+  const name = field.replace('…', '')
+  const cell = (row: T) => minuteOf(readable((row[name as keyof T] as Value | undefined) ?? null))
+  return { name, cell, ...(name !== field && { shrinks: true }) }
+}
 
 /** The minute of an ISO 8601 time. Other texts stay. */
 export const minuteOf = (text: string): string => text.replace(/^([\d-]{10})T(\d\d:\d\d):\d\d\.\d{3}Z$/, '$1 $2')

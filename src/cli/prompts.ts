@@ -8,7 +8,6 @@ import { countSignals } from '../signals/erase.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { hasConsent, requireConsent } from './confirm.ts'
 import { type DatabaseContext, onDatabase } from './database.ts'
-import { shrinking } from './output.ts'
 
 export const commands = onDatabase([
   {
@@ -40,10 +39,8 @@ export const commands = onDatabase([
     async run({ db, args, output }) {
       const { archived } = args.asQuery(promptParams.parse)
       const prompts = await listAllPrompts(db, args.required('org'), archived)
-      const file = (['repository', 'path', 'file_state', 'file_moved_to', 'live_branch'] as const).map((name) =>
-        shrinking<(typeof prompts)[number]>(name),
-      )
-      output.table(prompts, ['id', shrinking('name'), ...file, 'archived', 'last_entry_at'])
+      const file = ['repository…', 'path…', 'file_state…', 'file_moved_to…', 'live_branch…'] as const
+      output.table(prompts, ['id', 'name…', ...file, 'archived', 'last_entry_at'])
     },
   },
   {

@@ -12,7 +12,7 @@ import { type SignalCounts, type SignalStats, statsParams } from '../stats/schem
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { drawBar, drawLine, percent } from './figures.ts'
-import { type Column, type Output, shrinking } from './output.ts'
+import type { AnyColumn, Column, Output } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
 import { signalImportCommands } from './signal_import.ts'
 
@@ -72,7 +72,7 @@ function parseListQuery(args: Arguments): SignalListQuery {
 
 const colourOf = ({ value }: { value: string }) => (value === 'positive' ? 'blue' : 'orange')
 
-const signalColumns: (Column<SignalRow> | keyof SignalRow)[] = [
+const signalColumns: AnyColumn<SignalRow>[] = [
   { name: 'id', cell: ({ id }) => String(id), isNumber: true },
   { name: 'value', cell: ({ value }) => `${value === 'positive' ? '▲' : '▼'} ${value}`, colour: colourOf },
   'created_at',
@@ -135,8 +135,8 @@ function showUsage(output: Output, usage: UsageReport['data']): void {
   const rows = others.prompts > 0 ? [...prompts, rest] : prompts
   output.say('')
   output.table(rows, [
-    shrinking('name'),
-    shrinking('repository'),
+    'name…',
+    'repository…',
     'prompt',
     { name: 'signals', cell: ({ total }) => number(total), isNumber: true },
     barColumn(rows),

@@ -4,7 +4,7 @@ import { parseUsage } from '../../src/cli/grammar.ts'
 import { loadCommands } from '../../src/cli/groups.ts'
 import { describeOptions } from '../../src/cli/help.ts'
 import { explanations } from '../../src/cli/options.ts'
-import { type Column, createOutput, shrinking } from '../../src/cli/output.ts'
+import { type AnyColumn, createOutput } from '../../src/cli/output.ts'
 
 const commands = await loadCommands()
 
@@ -39,18 +39,18 @@ function show(write: (output: ReturnType<typeof createOutput>) => void): string 
   return text
 }
 
-const draw = <T extends object>(rows: T[], columns: (Column<T> | keyof T)[]): string[] =>
+const draw = <T extends object>(rows: T[], columns: AnyColumn<T>[]): string[] =>
   show((output) => output.table(rows, columns))
     .split('\n')
     .slice(0, -1)
 
 test('a table fits 120 columns: it cuts the widest texts, leaves out empty columns, and shows times to the minute', () => {
   const row = { id: 'i'.repeat(30), name: 'n'.repeat(80), path: 'p'.repeat(60), at: new Date(0), none: null }
-  const lines = draw([row], ['id', shrinking('name'), shrinking('path'), 'at', 'none'])
+  const lines = draw([row], ['id', 'name…', 'path…', 'at', 'none'])
   expect(lines.map((line) => line.length)).toEqual([106, 120])
   expect(lines[1]).toBe(`${row.id}  ${'n'.repeat(33)}…  ${'p'.repeat(33)}…  1970-01-01 00:00`)
   expect(draw([], ['id'])).toEqual(['id'])
-  expect(draw([{ name: `${'n'.repeat(118)}😀!` }], [shrinking('name')])[1]).toBe(`${'n'.repeat(118)}…`)
+  expect(draw([{ name: `${'n'.repeat(118)}😀!` }], ['name…'])[1]).toBe(`${'n'.repeat(118)}…`)
 })
 
 test('a text keeps its lines and tabs, and cannot steer the terminal', () => {
