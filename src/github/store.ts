@@ -156,8 +156,8 @@ export const selectPushes = (sql: Sql, repo: RepositoryRef, { branch, commitSha 
     group by branch, head_sha, push_shas, all_new`
 
 /**
- * Upserts a pull request from an event. A late event changes nothing. A late `opened` gets the known head, at which a late
- * push records the opening.
+ * Upserts a pull request from an event. A late event changes nothing, and a merge is final: GitHub's times are whole seconds.
+ * A late `opened` gets the known head, at which a late push records the opening.
  */
 export async function savePullRequest(sql: Sql, repo: RepositoryRef, pr: PullRequest, action: string) {
   const row = { organisation_id: repo.organisationId, repository_id: repo.repositoryId, ...pr }
@@ -170,7 +170,8 @@ export async function savePullRequest(sql: Sql, repo: RepositoryRef, pr: PullReq
       head_branch = excluded.head_branch, head_sha = excluded.head_sha, base_branch = excluded.base_branch,
       merge_commit_sha = excluded.merge_commit_sha, commit_count = excluded.commit_count, merged_by = excluded.merged_by,
       closed_at = excluded.closed_at, changed_at = excluded.changed_at
-    where known.changed_at <= excluded.changed_at and ${action}::text <> 'opened'`
+    where known.state <> 'merged' and ${action}::text <> 'opened'
+      and (excluded.state = 'merged' or known.changed_at <= excluded.changed_at)`
   if (action !== 'opened') return pr
   const [known] = await sql<Pick<PullRequest, 'head_sha'>>`
     select head_sha from github_pull_requests

@@ -71,6 +71,17 @@ test.each(permutationsOf(['closing', 'reopening', 'closingAgain'] as const).map(
   },
 )
 
+test('a merge is the last event, whatever is delivered after it', async () => {
+  const closedAt = '2026-11-14T13:00:00Z'
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', pullRequest('opened'))
+  await hook.send('pull_request', merged({ closedAt }))
+  await hook.send('pull_request', pullRequest('reopened', { updatedAt: closedAt }))
+  const commits = [{ id: sha('warmer'), ...touching(paths.greeting)[0] }, { id: sha('merge') }]
+  expect(await hook.send('push', push({ after: sha('merge'), commits, at: closedAt }))).toBe(0)
+  expect(await hook.history('greeting')).toEqual([opened, mergedEntry])
+})
+
 test('what was pushed while it was closed counts when it is reopened', async () => {
   await hook.send('pull_request', pullRequest('opened'))
   await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
