@@ -187,6 +187,15 @@ test('a signal is sent as it was given, although the caller changes its object w
   expect(listed.map((signal) => signal.metadata?.session).sort()).toEqual(['a', 'b', 'c'])
 })
 
+test('a buffer sends numbers as they were given, also those that JavaScript would change', async () => {
+  const { client } = clientWith([])
+  const buffer = createSignalBuffer({ signals: client.signals })
+  buffer.record(tenant.prompt, 'positive', { metadata: { id: JSON.rawJSON('12345678901234567890'), share: 0.1 } })
+  await buffer.close()
+  const { text } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)
+  expect(text).toContain('"metadata":{"id": 12345678901234567890, "share": 0.1}')
+})
+
 test('a buffer repeats a batch with the same keys, also where the caller gave no key', async () => {
   const bodies: string[] = []
   const network = faulty(['lost answer', 'lost answer'].values() as Iterator<Fault>)

@@ -93,7 +93,7 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
         // Throws for metadata that is not JSON. The signal is sent as it is now: the caller may change the object for the next.
         const text = JSON.stringify(signal)
         const bytes = new TextEncoder().encode(text).length
-        waiting.push({ ...JSON.parse(text), bytes, settle, settled })
+        waiting.push({ ...JSON.parse(text, keepNumber), bytes, settle, settled })
         if (waiting.length >= batchSize) sendAll()
         else timer ??= setTimeout(sendAll, intervalMs)
       } catch (error) {
@@ -111,6 +111,12 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
     },
   }
 }
+
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
+
+/** A number that was given with `JSON.rawJSON`, because JavaScript would change it, stays as it is. */
+const keepNumber = (_: string, value: unknown, context?: { source?: string }): unknown =>
+  context?.source && typeof value === 'number' && String(value) !== context.source ? rawJSON(context.source) : value
 
 const toError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))
 
