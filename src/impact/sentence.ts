@@ -25,8 +25,11 @@ export const verdictSigns = { better: '▲', worse: '▼', same: '=', undecided:
  * The begin of a hash, or a name such as release-12, of which the end tells it from others. Cuts between two characters:
  * Postgres rejects half of a surrogate pair in an event.
  */
-export const shortenCommit = (commit: string, hashLength = 7): string =>
-  [...commit].slice(0, /^(?=.*[a-f])[0-9a-f]{7,64}$/i.test(commit) ? hashLength : 24).join('')
+export function shortenCommit(commit: string, hashLength = 7): string {
+  const letters = [...commit]
+  if (/^(?=.*[a-f])[0-9a-f]{7,64}$/i.test(commit)) return letters.slice(0, hashLength).join('')
+  return letters.length > 24 ? `${letters.slice(0, 11).join('')}…${letters.slice(-12).join('')}` : commit
+}
 
 export const nameChange = ({ commit_sha, pr_number }: Change): string =>
   pr_number === null ? shortenCommit(commit_sha) : `PR #${pr_number}`

@@ -22,6 +22,10 @@ test.each([
   [{ verdict: 'worse' as const, change: deploy }, `Lower since 8f14e45: ${figures}`],
   [{ change: { commit_sha: 'release-12', pr_number: null } }, `Higher since release-12: ${figures}`],
   [
+    { change: { commit_sha: 'release-2026-11-14-hotfix-12', pr_number: null } },
+    `Higher since release-202…14-hotfix-12: ${figures}`,
+  ],
+  [
     { verdict: 'same' as const, window: { until: '2026-11-15' } },
     `No difference that matters while PR #7 was live: ${figures}`,
   ],
