@@ -43,7 +43,12 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
       return serve(context)
     }),
   )
-  const servePage = publicRoute((context) => (pages[depthOf(context)] as Serve)(context))
+  const servePage = publicRoute(async (context) => {
+    // A backslash is a slash in a URL, but not to the router: there may be any number of them.
+    const page = pages[depthOf(context)]
+    if (!page) throw notFound()
+    return page(context)
+  })
   for (const path of consolePaths) routes.get(path, servePage)
   return Object.assign(routes, {
     /** Shows that a page does not exist, with a way back; undefined for a client that wants no page. */

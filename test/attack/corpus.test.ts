@@ -87,6 +87,7 @@ test('as ids in paths', async () => {
     request('DELETE', `/api/v1/keys/${segment}`, [bearer()]),
     request('POST', `/webhooks/github/${segment}`, [json, `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`], '{}'),
     request('POST', `/${segment}`, [json], '{}'),
+    request('GET', `/prompts/${segment}`, []),
   ])
   expect(await attackHttp(inputs)).toContain(404)
 })

@@ -67,6 +67,7 @@ export const rawSegments = [
   `pmt_${long('x', 65)}`,
   `pmt_${long('x', 4_000)}`,
   long('../', 500),
+  long('\\\\', 50),
   long('a/', 2_000),
   '//',
 ]
