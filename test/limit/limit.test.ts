@@ -115,6 +115,17 @@ test('a change of plan holds from the moment on that the replica is notified of 
   expect(body.error).toMatchObject({ limit: 1, used: 4 })
 })
 
+test.each([
+  ['free', 1_000],
+  ['team', 10_000],
+  ['business', 100_000],
+])('the plan %s has %p signals a month', async (plan, limit) => {
+  const tenant = await service.createTenant(1)
+  await setPlan(service.services.db, service.clock, tenant.org, plan, null)
+  const { headers } = await service.postSignal(tenant.prompt, tenant.key)
+  expect(headers.get('ratelimit-policy')).toStartWith(`"signals";q=${limit};`)
+})
+
 test('a gate that counts too little lets no signal pass the limit', async () => {
   const tenant = await service.createTenant(2)
   await post(tenant, 2)
