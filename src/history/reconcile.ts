@@ -72,8 +72,9 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
   const inserted = new OrderedEntries(identityOf)
 
   const findRepeated = (entry: ReportedEntry & KnownEntry, same: readonly KnownEntry[]): KnownEntry | undefined => {
-    // A pull request may be closed again at the same commit.
-    const isSame = (one: KnownEntry) => !one.on_github || Number(one.created_at) === Number(entry.created_at)
+    // A pull request may be closed again at the same commit. A client may report a closing later than it was.
+    const isSame = (one: KnownEntry) =>
+      Number(one.created_at) === Number(entry.created_at) || (!one.on_github && one.created_at > entry.created_at)
     if (entry.action === 'pr_closed' && entry.on_github) return same.find(isSame)
     // A commit lands on a branch once, even if sync and the webhook report different times.
     const landed = entry.by_call ? undefined : same.find((one) => one.in_git || one.on_github)

@@ -114,6 +114,15 @@ test('what only says that another source knows an entry too is written and not s
   expect(reconcile([deploy(1)], { ...nothing, entries: [known] }).updates).toEqual([])
 })
 
+test('a closing that a client reported is the one of GitHub at its time or just before, not a later one', () => {
+  const closed = (at: number, more: Partial<ReportedEntry>) =>
+    deploy(3, { action: 'pr_closed', pr_number: 7, pr_url: url(7), created_at: minute(at), ...more })
+  const history = createHistory()
+  expect(history.report(closed(4, byCall))).toEqual(['added'])
+  expect(history.report(closed(6, {}), closed(3, {}), closed(6, byCall))).toEqual(['added', 'known', 'known'])
+  expect(history.entries().map(({ created_at }) => created_at)).toEqual([minute(4), minute(6)])
+})
+
 test('new entries keep their order, and repeated ones are known', () => {
   const closed = deploy(3, { action: 'pr_closed', pr_number: 7, pr_url: url(7) })
   const history = createHistory()
