@@ -86,3 +86,16 @@ test('the menu of the key opens, closes with Escape, and signs out', async () =>
   await page.keyboard.press('Enter')
   await page.getByLabel('API key').waitFor()
 })
+
+test('the menu of a key with a long name is below its button, and within a small window', async () => {
+  const key = await own.keyWith(['usage:read'], 'the key of the continuous integration of the shop')
+  const { page } = await own.open('/usage', { key, viewport: { width: 320, height: 568 } })
+  const opener = page.getByRole('button', { name: /^Key “the key/ })
+  await opener.click()
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
+  const [button, menu] = await Promise.all([opener, page.locator('.menu-content')].map((one) => one.boundingBox()))
+  if (!button || !menu) throw new Error('One of them is not shown')
+  expect(menu.y).toBeGreaterThanOrEqual(button.y + button.height)
+  expect(menu.x).toBeGreaterThanOrEqual(0)
+  expect(menu.x + menu.width).toBeLessThanOrEqual(320)
+})
