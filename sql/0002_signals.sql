@@ -163,7 +163,7 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'write_signals needs the isolation level read committed';
   end if;
-  -- The numbers of the sequence are so far apart.
+  -- The sequence advances by 1,000: more signals would get the ids of the next write.
   if cardinality(prompt_numbers) > 1000 then
     raise exception 'write_signals takes at most 1000 signals';
   end if;
