@@ -22,7 +22,7 @@ export const comparisonKinds = {
 export const verdictSigns = { better: '▲', worse: '▼', same: '=', undecided: '?' }
 
 /**
- * The begin of a hash, or a name such as release-12, of which the end tells it from others. Cuts between two characters:
+ * The beginning of a hash, or a name such as release-12, whose end tells it from others. Cuts between two characters:
  * Postgres rejects half of a surrogate pair in an event.
  */
 export function shortenCommit(commit: string, hashLength = 7): string {
