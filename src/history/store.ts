@@ -8,16 +8,17 @@ export type HistoryState = StateKey & OwnedPrompt & { version: string }
 /** `prompt` has the shape of a public id. */
 export type StateKey = { organisationId: number; prompt: string }
 
-/** Returns one JSON value, which is faster to parse than a row per prompt. */
+/** Returns one text, which is faster to write and to parse than a row or a JSON object per prompt. */
 export async function selectStates(sql: Sql, prompts: string[]): Promise<HistoryState[]> {
-  const [row] = await sql<{ states: HistoryState[] | null }>`
-    select
-      json_agg(json_build_object(
-        'organisationId', organisation_id, 'id', id, 'prompt', public_id, 'version', history_version
-      )) as states
+  const [row] = await sql<{ states: string | null }>`
+    select string_agg(concat_ws(' ', organisation_id, id, public_id, history_version), ',') as states
     from prompts
     where public_id = any (${`{${prompts}}`}::text::text[])`
-  return row?.states ?? []
+  const states = row?.states?.split(',') ?? []
+  return states.map((state) => {
+    const [organisationId, id, prompt, version] = state.split(' ') as [string, string, string, string]
+    return { organisationId: Number(organisationId), id: Number(id), prompt, version }
+  })
 }
 
 /** Times are in ISO 8601, or -infinity and infinity. */
