@@ -68,7 +68,7 @@ function fieldWord([name, value]: [string, unknown]): string {
 }
 
 /** Request lines are written in batches of this size, or after this time. */
-const batchSize = 64
+const batchSize = 256
 const batchMs = 100
 /** Bytes to buffer while the reader of the log stalls. Beyond them, lines are dropped. */
 const maxLength = 16 * 1024 * 1024
