@@ -175,9 +175,13 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
             and c.commit_sha = longer.commit_sha
         )
       ), unrolled as materialized (
-        -- Normalises the commit once per group, because for each signal it would take longer than finding the signal.
+        -- Normalises the commit once per group, because for each signal it would take longer than finding the signal. Clients
+        -- may name another commit with every signal, so only those that may be known are normalised.
         select
-          commit_of_signal(jsonb_build_object('commit_sha', s.commit)) as named_commit,
+          case
+            when lower(left((s.commit #>> '{}') collate "C", 7)) in (select left(commit, 7) from known)
+            then commit_of_signal(jsonb_build_object('commit_sha', s.commit))
+          end as named_commit,
           s.number, s.day, s.positive, s.negative
         from (
           select
@@ -226,13 +230,12 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
         where d.start = any(p.split_days) and q.start <> all(p.split_quarters)
         union all
         -- Once among all signals, and again under the commit that they name.
-        select counted.named_commit, u.number, u.day, u.positive, u.negative
+        select null, u.number, u.day, u.positive, u.negative
         from unrolled u
-        cross join lateral (
-          select null as named_commit
-          union all
-          select u.named_commit where left(u.named_commit, 7) in (select left(commit, 7) from known)
-        ) counted
+        union all
+        select u.named_commit, u.number, u.day, u.positive, u.negative
+        from unrolled u
+        where u.named_commit is not null
       )
       select
         named_commit, number, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as day,
