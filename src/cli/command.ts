@@ -142,7 +142,7 @@ export async function parseArguments({ usage, check }: Command, given: string[])
   ])
   const args = parse(given, types, grammar)
   if (args.options.help) return args
-  const problem = findProblem(grammar, (name) => args.options[name] !== undefined)
+  const problem = findProblem(grammar, args.options)
   if (problem) throw new UsageError(problem)
   const [least, most] = [grammar.least, grammar.positionals.length]
   if (args.positionals.length < least || args.positionals.length > most) {

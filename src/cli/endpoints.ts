@@ -142,6 +142,6 @@ function givenOptions(args: Arguments) {
     kind: args.given('kind'),
     events: events?.join() === 'all' ? null : events,
     prompts: prompts?.join() === 'all' ? null : prompts,
-    enabled: enabled === 'true' || (enabled === 'false' ? false : enabled),
+    enabled: enabled && enabled === 'true',
   }
 }

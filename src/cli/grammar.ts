@@ -15,8 +15,8 @@ const optionPattern = /--([a-z-]+)( [^-[\s]\S*?(?=\s|\]|\|--|$))?/g
 
 /**
  * Derives the grammar of a command from its usage line. An option is optional in brackets or with an alternative after
- * `|`, and repeatable when its bracket is followed by `…`. Positional arguments are in capitals. ORG and PROMPT stand for an
- * organisation and a prompt, by id or by name.
+ * `|`, and repeatable when its bracket is followed by `…`. It takes no other value than its alternatives in small letters.
+ * Positional arguments are in capitals. ORG and PROMPT stand for an organisation and a prompt, by id or by name.
  */
 export function parseUsage(usage: string): Grammar {
   const options = [...usage.matchAll(optionPattern)].map(({ 0: option, 1: name = '', 2: value, index }) => {
@@ -37,12 +37,17 @@ export function parseUsage(usage: string): Grammar {
 }
 
 /** What is wrong with the options that were given, as far as the usage line tells; undefined if nothing is. */
-export function findProblem({ options }: Grammar, isGiven: (name: string) => boolean): string | undefined {
+export function findProblem({ options }: Grammar, given: Record<string, unknown>): string | undefined {
+  const isGiven = (name: string) => given[name] !== undefined
   const missing = options.filter(({ name, isRequired }) => isRequired && !isGiven(name))
   if (missing.length > 0) return `${missing.map(({ name }) => `--${name}`).join(', ')} missing`
-  for (const { name, bracket } of options.filter((option) => isGiven(option.name))) {
+  for (const { name, value, bracket } of options.filter((option) => isGiven(option.name))) {
     const needed = options.find((other) => bracket !== null && other.bracket === bracket && !isGiven(other.name))
     if (needed) return `--${name} needs --${needed.name}`
+    const choices = /^[a-z_]+\|[a-z_|]+$/.exec(value ?? '')?.[0].split('|')
+    if (choices?.includes(given[name] as string) === false) {
+      return `--${name} must be one of ${choices.join(', ')}, not "${given[name]}"`
+    }
   }
   return undefined
 }

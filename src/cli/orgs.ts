@@ -11,11 +11,13 @@ import {
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
+const plans = ['free', 'team', 'business']
+
 const limitOption = (args: Arguments) => args.integer('monthly-limit', 0)
 
 export const commands = onDatabase([
   {
-    usage: 'orgs create --name N --plan free|team|business [--monthly-limit N]',
+    usage: `orgs create --name N --plan ${plans.join('|')} [--monthly-limit N]`,
     description: 'creates an organisation',
     database: 'created',
     check: limitOption,
@@ -44,10 +46,10 @@ export const commands = onDatabase([
   {
     usage: 'orgs set-plan ORG PLAN [--monthly-limit N]',
     description: "changes the plan; without --monthly-limit the plan's limit applies",
-    check: limitOption,
+    check: (args) => [planWord(args), limitOption(args)],
     verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) =>
-      output.show(await setPlan(db, clock, args.positional(0), args.positional(1), limitOption(args))),
+      output.show(await setPlan(db, clock, args.positional(0), planWord(args), limitOption(args))),
   },
   {
     usage: 'orgs set-retention ORG DAYS|none',
@@ -62,10 +64,9 @@ export const commands = onDatabase([
     description: 'allows storing the texts of prompts, or not; off erases them',
     ifPartlyDone: 'texts are no longer stored; some may not be erased yet: run it again',
     verifyWith: 'orgs list',
-    check: storeTextOption,
     async run({ db, clock, args, output }) {
       const org = args.positional(0)
-      const shown = await setStoreText(db, clock, org, storeTextOption(args))
+      const shown = await setStoreText(db, clock, org, args.required('store-text') === 'on')
       if (!shown.store_text) await eraseTexts(db, (await requireOrganisation(db, org)).id)
       output.show(shown)
     },
@@ -84,10 +85,10 @@ export const commands = onDatabase([
   },
 ])
 
-function storeTextOption(args: Arguments): boolean {
-  const given = args.required('store-text')
-  if (given === 'on' || given === 'off') return given === 'on'
-  throw new UsageError(`--store-text must be on or off, not "${given}"`)
+function planWord(args: Arguments): string {
+  const plan = args.positional(1)
+  if (plans.includes(plan)) return plan
+  throw new UsageError(`PLAN must be one of ${plans.join(', ')}, not "${plan}"`)
 }
 
 function daysWord(args: Arguments): number | null {

@@ -16,7 +16,6 @@ export const commands: Command[] = [
       const places = [args.text('org'), args.text('url')].filter((place) => place !== null)
       if (places.length > 1) throw new UsageError('give either --org or --url')
       if (places.length === 0 && args.text('prompt') === null) throw new UsageError('give --org, --url or --prompt')
-      formatOption(args)
       reportQuery(args, new Date(0))
     },
     run: (context) => withSource(context, showReport),
@@ -26,7 +25,7 @@ export const commands: Command[] = [
 async function showReport({ args, clock, config, output }: Context, source: ImpactSource): Promise<void> {
   const query = reportQuery(args, clock.now())
   const changes = await readReport(source, query)
-  const format = formatOption(args)
+  const format = args.options.json ? 'json' : args.text('format')
   if (format === 'json') {
     const lines = changes.map((change) => `${JSON.stringify({ ...change, sentence: describeChange(change) })}\n`)
     return output.text(lines.join(''))
@@ -34,14 +33,6 @@ async function showReport({ args, clock, config, output }: Context, source: Impa
   const consoleUrl = args.text('url')?.replace(/\/+$/, '') ?? config.PUBLIC_URL ?? ''
   const style = format === 'markdown' ? markdownStyle : textStyle
   output.text(writeReport(changes, query.since, style, format === 'markdown' ? consoleUrl : ''))
-}
-
-const formats = ['text', 'markdown', 'json']
-
-function formatOption(args: Arguments): string {
-  const format = args.options.json ? 'json' : (args.text('format') ?? 'text')
-  if (formats.includes(format)) return format
-  throw new UsageError(`--format must be one of ${formats.join(', ')}, not "${format}"`)
 }
 
 /** How far back a report looks; further for a pull request or a commit, which is only one. */

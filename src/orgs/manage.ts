@@ -8,10 +8,10 @@ import { monthOf } from '../lib/months.ts'
 import { requireName } from '../lib/texts.ts'
 import {
   findOrganisationId,
-  findPlanLimit,
   insertOrganisation,
   type NewOrganisation,
   type OrganisationRow,
+  readPlanLimit,
   selectOrganisations,
   updatePlan,
   updateRetention,
@@ -24,7 +24,7 @@ export { findOrganisationsNamed, hasOrganisations, selectRetentions } from './st
 type Organisation = OrganisationRow & { resets_at: string }
 
 export async function createOrganisation(db: Db, clock: Clock, given: NewOrganisation) {
-  const planLimit = await requirePlan(db, given.plan)
+  const planLimit = await readPlanLimit(db.sql, given.plan)
   const id = `org_${randomBase62(16)}`
   const name = requireName(given.name)
   await insertOrganisation(db.sql, { ...given, id, name, createdAt: clock.now() })
@@ -33,7 +33,6 @@ export async function createOrganisation(db: Db, clock: Clock, given: NewOrganis
 
 /** Changes the plan. With `monthlyLimit` null the organisation gets the limit of its plan. */
 export async function setPlan(db: Db, clock: Clock, org: string, plan: string, monthlyLimit: number | null) {
-  await requirePlan(db, plan)
   const event = { action: 'plan.changed', details: { plan, monthly_limit: monthlyLimit } } as const
   return changeOrganisation(db, clock, org, event, (sql, id) => updatePlan(sql, id, plan, monthlyLimit))
 }
@@ -90,12 +89,4 @@ export async function requireOrganisation(db: Db, org: string): Promise<{ id: nu
   const id = await findOrganisationId(db.sql, org)
   if (id === undefined) throw new ServiceError('not_found', `There is no organisation ${org}.`)
   return { id }
-}
-
-async function requirePlan(db: Db, plan: string): Promise<number> {
-  const limit = await findPlanLimit(db.sql, plan)
-  if (limit === undefined) {
-    throw new ServiceError('validation_error', `There is no plan ${plan}: use free, team or business.`)
-  }
-  return limit
 }

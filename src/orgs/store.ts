@@ -30,9 +30,9 @@ export async function hasOrganisations(sql: Sql): Promise<boolean> {
   return rows.length > 0
 }
 
-export async function findPlanLimit(sql: Sql, plan: string): Promise<number | undefined> {
+export async function readPlanLimit(sql: Sql, plan: string): Promise<number> {
   const [row] = await sql<{ limit: number }>`select monthly_limit as limit from plans where name = ${plan}`
-  return row?.limit
+  return (row as { limit: number }).limit
 }
 
 export async function insertOrganisation(

@@ -3,7 +3,6 @@ import { useProgram } from '../use.ts'
 
 const { client, operator, tenant } = useProgram()
 
-const noPlan = 'There is no plan gold: use free, team or business.'
 const badName = 'The name is not valid. --name must have 1 to 200 characters, none of them a control character'
 
 test.concurrent.each([
@@ -19,7 +18,6 @@ test.concurrent.each([
     'There is no organisation org_a b [31m !.',
   ],
   ['an unknown key', ['keys', 'revoke', 'key_none'], 'There is no key key_none.'],
-  ['an unknown plan', ['orgs', 'create', '--name', 'A', '--plan', 'gold'], noPlan],
   ['a name with an escape', ['orgs', 'create', '--name', '\u001b[31mred', '--plan', 'free'], badName],
   ['a name with a C1 control', ['orgs', 'create', '--name', 'a\u009b31m', '--plan', 'free'], badName],
 ])('rejects %s: %j', async (_, args, line) => {

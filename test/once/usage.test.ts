@@ -12,6 +12,8 @@ const expiry = '--expires-at must be an ISO 8601 time with its zone, such as 202
 const limit = (text: string) => `--monthly-limit must be a whole number from 0 to 2147483647, not "${text}"`
 const days = (text: string) => `DAYS must be a whole number from 1 to 36500, or none, not "${text}"`
 const create = ['orgs', 'create', '--name', 'A', '--plan', 'free']
+const record = '--prompt pmt_x --user-name A --user-email a@example.com --commit-sha c0ffee1 --branch b'.split(' ')
+const actions = 'deployed, pr_opened, pr_merged, pr_closed'
 const purge = ['signals', 'purge', '--before', '2026-01-01']
 
 test.concurrent.each([
@@ -40,10 +42,14 @@ test.concurrent.each([
     '--preset must be absent when scopes are given',
   ],
   [['keys', 'create', '--org', 'org_x', '--expires-at', '2026-02-30T00:00:00Z'], expiry],
-  [['endpoints', 'create', '--org', 'org_x', '--url', 'x', '--kind', 'x'], '--kind must be webhook or slack'],
+  [
+    ['endpoints', 'create', '--org', 'org_x', '--url', 'x', '--kind', 'x'],
+    '--kind must be one of webhook, slack, not "x"',
+  ],
   [['endpoints', 'rotate', 'whe_x', '--overlap', '31d'], '--overlap must be at most 2592000'],
   [['endpoints', 'update', 'whe_x'], 'it must give at least one of url, kind, events, prompts, enabled'],
   [['history', 'record', '--prompt', 'pmt_x'], '--action, --user-name, --user-email, --commit-sha, --branch missing'],
+  [['history', 'record', ...record, '--action', 'merged'], `--action must be one of ${actions}, not "merged"`],
   [['history', 'import'], 'takes 1 argument, not 0'],
   [['prompts', 'create', '--org', 'org_x', '--name', 'A', '--path', 'a'], '--path needs --repository'],
   [[...create, '--monthly-limit', '-1'], limit('-1')],
@@ -53,12 +59,16 @@ test.concurrent.each([
   [['impact', '--prompt', 'pmt_x', '--margin', '2'], '--margin must be a number from 0 to less than 1, such as 0.05'],
   [['impact', '--prompt', 'pmt_x', '--base', '2'], '--base needs --head'],
   [['signals', 'list', '--prompt', 'pmt_x', '--metadata', 'model'], '--metadata must be FIELD=TEXT, not "model"'],
-  [['signals', 'list', '--prompt', 'pmt_x', '--value', 'maybe'], '--value must be one of positive, negative'],
-  [['signals', 'stats', '--prompt', 'pmt_x', '--interval', 'year'], '--interval must be one of hour, day, week, month'],
+  [
+    ['signals', 'list', '--prompt', 'pmt_x', '--value', 'maybe'],
+    '--value must be one of positive, negative, not "maybe"',
+  ],
+  [[...create.slice(0, -1), 'gold'], '--plan must be one of free, team, business, not "gold"'],
+  [['orgs', 'set-plan', 'org_x', 'gold'], 'PLAN must be one of free, team, business, not "gold"'],
   [['history', 'list', '--prompt', 'pmt_x', '--page=x'], '--page must be a whole number from 1 to 2147483647, not "x"'],
   [['signals', 'export'], 'give either --prompt or --org'],
   [['signals', 'export', '--prompt', 'pmt_x', '--org', 'org_x'], 'give either --prompt or --org'],
-  [['signals', 'export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv'],
+  [['signals', 'export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv, not "xml"'],
   [['signals', 'purge', '--before', 'yesterday', '--all-orgs'], `--before must be ${expectedTime}`],
   [[...purge, '--prompt', 'pmt_x', '--org', 'org_x'], 'give one of --prompt, --org and --all-orgs'],
   [purge, 'give one of --prompt, --org and --all-orgs'],
