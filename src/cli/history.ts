@@ -48,11 +48,11 @@ export const commands = onDatabase([
     verifyWith: 'history list --prompt PROMPT',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
       const readLines = await keepLines(args.positional(0), input as Input, signal)
-      const { recorded, known } = await importHistory(db, clock, readLines, (lines, state, share) =>
+      const counts = await importHistory(db, clock, readLines, (lines, state, share) =>
         progress.count(lines, `lines ${state}`, share),
       )
-      if (args.options.json) output.show({ recorded })
-      else output.say(`recorded ${recorded}, already known ${known}`)
+      if (args.options.json) output.show(counts)
+      else output.say(`recorded ${counts.recorded}, already known ${counts.known}`)
     },
   },
   {

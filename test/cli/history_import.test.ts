@@ -21,6 +21,8 @@ function fileOf(text: string | Uint8Array): string {
 const importing = (from: string, stdin?: string) =>
   run(['history', 'import', from, '--json'], { settings, ...(stdin === undefined ? {} : { stdin }) })
 
+const counts = (recorded: number, known = 0) => `${JSON.stringify({ recorded, known })}\n`
+
 /** On the embedded engine a transaction shows in another way: no other session gets a result while it is open. */
 async function countOpenTransactions(): Promise<number> {
   if (!settings.DATABASE_URL) return 0
@@ -39,20 +41,20 @@ async function recorded(): Promise<{ total: number; newest: string[] }> {
 
 test('accepts lines of any ending, blank ones too, from a file or standard input', async () => {
   const text = `${line({ commit_sha: 'first' })}\r\n\r\n   \n${line({ commit_sha: 'second' })}\n\n${line({ commit_sha: 'third' })}`
-  expect(await importing(fileOf(text))).toEqual({ status: 0, stdout: '{"recorded":3}\n', stderr: '' })
+  expect(await importing(fileOf(text))).toEqual({ status: 0, stdout: counts(3), stderr: '' })
   expect(await recorded()).toEqual({ total: 3, newest: ['third', 'second', 'first'] })
   const other = text.replace('third', 'fourth')
   // Entries that exist already are skipped.
-  expect(await importing('-', other)).toEqual({ status: 0, stdout: '{"recorded":1}\n', stderr: '' })
+  expect(await importing('-', other)).toEqual({ status: 0, stdout: counts(1, 2), stderr: '' })
   expect(await recorded()).toEqual({ total: 4, newest: ['fourth', 'third', 'second', 'first'] })
 })
 
 test('records a rollback to a new commit, past one that is known', async () => {
   const deployed = (commit_sha: string, day: number) =>
     line({ commit_sha, branch_name: 'rollback', created_at: `2026-01-0${day}T00:00:00Z` })
-  expect(await importing('-', deployed('b', 2))).toMatchObject({ stdout: '{"recorded":1}\n' })
+  expect(await importing('-', deployed('b', 2))).toMatchObject({ stdout: counts(1) })
   const both = `${deployed('a', 1)}\n${deployed('a', 3)}`
-  expect(await importing('-', both)).toMatchObject({ stdout: '{"recorded":2}\n' })
+  expect(await importing('-', both)).toMatchObject({ stdout: counts(2) })
 })
 
 test('lines in no order of time lead to the same history, also when they are thousands', async () => {
@@ -61,7 +63,7 @@ test('lines in no order of time lead to the same history, also when they are tho
     line({ commit_sha, branch_name: 'unordered', created_at: at(seconds) })
   const others = Array.from({ length: 2_000 }, (_, index) => deployed(`other${index}`, 1_000 + index))
   const lines = [deployed('a', 4), deployed('a', 3), deployed('a', 1), ...others, deployed('b', 2)]
-  expect(await importing('-', lines.join('\n'))).toMatchObject({ stdout: '{"recorded":2003}\n' })
+  expect(await importing('-', lines.join('\n'))).toMatchObject({ stdout: counts(2_003, 1) })
   const { body } = await client.getHistory(tenant.prompt, tenant.key, `?branch=unordered&until=${at(999)}`)
   const shown = body.data.map(({ commit_sha, created_at }: Record<string, string>) => [commit_sha, created_at])
   expect(shown).toEqual([
@@ -73,13 +75,13 @@ test('lines in no order of time lead to the same history, also when they are tho
 
 test('accepts a file with a byte order mark', async () => {
   const { total } = await recorded()
-  expect(await importing(fileOf(`\uFEFF${line()}\n`))).toMatchObject({ status: 0, stdout: '{"recorded":1}\n' })
+  expect(await importing(fileOf(`\uFEFF${line()}\n`))).toMatchObject({ status: 0, stdout: counts(1) })
   expect((await recorded()).total).toBe(total + 1)
 })
 
 test('records nothing from empty input', async () => {
   for (const text of ['', '\n', '\r\n\r\n']) {
-    expect(await importing('-', text)).toEqual({ status: 0, stdout: '{"recorded":0}\n', stderr: '' })
+    expect(await importing('-', text)).toEqual({ status: 0, stdout: counts(0), stderr: '' })
   }
   const plain = await run(['history', 'import', '/dev/null'], { settings })
   expect(plain).toEqual({ status: 0, stdout: 'recorded 0, already known 0\n', stderr: '' })
@@ -88,7 +90,7 @@ test('records nothing from empty input', async () => {
 test('keeps texts as they are, with other characters that end a line, and rejects what is not UTF-8', async () => {
   const { total } = await recorded()
   const name = 'a\u2028b\u2029c'
-  expect(await importing(fileOf(line({ branch_name: name })))).toMatchObject({ stdout: '{"recorded":1}\n' })
+  expect(await importing(fileOf(line({ branch_name: name })))).toMatchObject({ stdout: counts(1) })
   const { body } = await client.getHistory(tenant.prompt, tenant.key)
   expect(body.data[0].branch_name).toBe(name)
   const broken = fileOf(Buffer.from(line({ commit_sha: 'a?b' })).map((byte) => (byte === 0x3f ? 0xff : byte)))
@@ -133,7 +135,7 @@ test('twenty thousand lines are recorded, and keep their order', async () => {
   const before = await recorded()
   // And one, so that the last that are written together are not as many as the others.
   const lines = Array.from({ length: 20_001 }, (_, index) => line({ commit_sha: `c${index}` }))
-  expect(await importing('-', lines.join('\n'))).toEqual({ status: 0, stdout: '{"recorded":20001}\n', stderr: '' })
+  expect(await importing('-', lines.join('\n'))).toEqual({ status: 0, stdout: counts(20_001), stderr: '' })
   const { total, newest } = await recorded()
   expect([total, newest.slice(0, 2)]).toEqual([before.total + 20_001, ['c20000', 'c19999']])
 })
