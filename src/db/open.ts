@@ -10,7 +10,7 @@ import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
 import { DataDirInUse, hasFiles, rejectForeignDataDir, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
-import { isRejectedByPooler, reasonOf } from './errors.ts'
+import { isPostgresError, isRejectedByPooler, reasonOf } from './errors.ts'
 import { migrate, requireSchema, SchemaError } from './migrations.ts'
 import { pollChanges, rejectMixingPooler } from './pooler.ts'
 import { createPrimary } from './primary.ts'
@@ -87,7 +87,9 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
     if (isRejectedByPooler(error) && !options.skipsSettings) {
       return openServer(url, { ...options, skipsSettings: true }, firstQuery)
     }
-    throw new Error(`The database at ${listHosts(urls)} cannot be used: ${reasonOf(error)}`)
+    const isUnnamed = urls[0]?.username === '' && isPostgresError(error) && error.code.startsWith('28')
+    const advice = isUnnamed ? '. Name a user in DATABASE_URL: postgres://USER:PASSWORD@HOST/DATABASE' : ''
+    throw new Error(`The database at ${listHosts(urls)} cannot be used: ${reasonOf(error)}${advice}`)
   }
 }
 

@@ -12,7 +12,7 @@ const commands = [['serve'], ['orgs', 'list'], ['migrate']]
 async function expectRefused(url: string, reason: RegExp, chosen = commands): Promise<void> {
   const { host } = new URL(url)
   // The service also logs that it cannot reach the database; that line is tested with the logs.
-  const settings = { DATABASE_URL: url, LOG_LEVEL: 'error' }
+  const settings = { DATABASE_URL: url, LOG_LEVEL: 'error', PGUSER: 'nobody' }
   const finished = await Promise.all(chosen.map((command) => run(command, { settings })))
   for (const one of finished) {
     const line = errorLineOf(one)
@@ -63,6 +63,12 @@ test.concurrent('no such database', async () => {
   const url = new URL(urlOfDatabase(database.settings.DATABASE_URL as string, 'none'))
   url.password = 'hunter2'
   await expectRefused(url.href, /database "none" does not exist/)
+})
+
+test.concurrent('no user in the URL', async () => {
+  const url = new URL(database.settings.DATABASE_URL as string)
+  url.username = ''
+  await expectRefused(url.href, /role "nobody" does not exist\. Name a user in DATABASE_URL: postgres:/)
 })
 
 test.concurrent('no TLS on the server', async () => {
