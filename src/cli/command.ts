@@ -37,7 +37,7 @@ export type Command = {
   run(context: Context): Promise<void>
 }
 
-const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 const idPrefixes = { ORG: 'org_', PROMPT: 'pmt_' } as const
 
@@ -86,11 +86,12 @@ export class Arguments {
   }
 
   /** How long the old secret of a rotation stays valid, in milliseconds. */
-  overlapMs(): number {
+  overlapMs(maxDays: number): number {
     const text = this.text('overlap') ?? '24h'
-    const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-    if (!unit) throw new UsageError(`--overlap must be a duration such as 90s, 30m, 24h or 7d, not "${text}"`)
-    return Number(number) * (unitMs[unit] as number)
+    const [, number, unit = 'd'] = /^(\d{1,8})([smhd])$/.exec(text) ?? []
+    const overlapMs = Number(number) * unitMs[unit as keyof typeof unitMs]
+    if (overlapMs <= maxDays * unitMs.d) return overlapMs
+    throw new UsageError(`--overlap must be such as 90s, 30m, 24h or 7d, and at most ${maxDays}d, not "${text}"`)
   }
 
   /** Parses options like a query of the API, which ignores unknown ones, but not like it a wrong page or limit. */

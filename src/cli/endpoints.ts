@@ -70,10 +70,10 @@ export const commands = onDatabase([
   {
     usage: 'endpoints rotate ID [--overlap 24h]',
     description: 'generates a secret, which is shown only once; the old one signs too until the overlap ends',
-    check: (args) => endpointOverlap(args),
+    check: (args) => args.overlapMs(endpointRotation.maxDays),
     verifyWith: 'endpoints show ID',
     async run({ db, clock, args, output }) {
-      const overlapMs = endpointOverlap(args)
+      const overlapMs = args.overlapMs(endpointRotation.maxDays)
       const rotate = db.transaction((sql) =>
         rotateEndpointInTransaction(sql, clock, args.positional(0), overlapMs, operator),
       )
@@ -130,9 +130,6 @@ function stateOf({ disabled_reason, disabled_at, failing_since }: ListedEndpoint
 const newEndpoint = (args: Arguments) => args.naming(() => validateNewEndpoint(givenOptions(args)))
 
 const endpointChange = (args: Arguments) => args.naming(() => validateEndpointChange(givenOptions(args)))
-
-const endpointOverlap = (args: Arguments) =>
-  args.naming(() => endpointRotation.parse({ overlap_seconds: args.overlapMs() / 1_000 }))
 
 /** The options in the form of a request's body. `all` becomes null. */
 function givenOptions(args: Arguments) {

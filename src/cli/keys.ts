@@ -1,5 +1,6 @@
 import { type KeyChange, parseNewKey, toKeyChange, validateKeyChange } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
+import { keyRotation } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { presetOf, presets, type Scope } from '../lib/scopes.ts'
 import { number } from '../lib/texts.ts'
@@ -50,10 +51,10 @@ export const commands = onDatabase([
     usage: 'keys rotate ID [--overlap 24h]',
     description:
       'creates a key that replaces another; the old key works until the overlap ends. The new key is shown only once',
-    check: (args) => args.overlapMs(),
+    check: (args) => args.overlapMs(keyRotation.maxDays),
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, args, output }) {
-      output.show(await rotateKey(db, clock, args.positional(0), args.overlapMs()))
+      output.show(await rotateKey(db, clock, args.positional(0), args.overlapMs(keyRotation.maxDays)))
       output.say(keepItNow)
     },
   },

@@ -42,7 +42,7 @@ export const explanations: Record<string, string> = {
   '--org': 'organisation, by id or by unique name',
   '--origin': 'web page that may use the key, such as https://example.com; repeat it for more',
   '--output': 'writes to this file, which appears once it is complete',
-  '--overlap': 'how long the old key stays valid: 90s, 30m, 24h or 7d; default: 24h',
+  '--overlap': 'how long the old key stays valid: 90s, 30m, 24h or 7d, at most 365d; default: 24h',
   '--page': 'number of the page; default: 1',
   '--path': 'path of the file in the repository',
   '--plan': 'signals per month: free 1,000, team 10,000, business 100,000',

@@ -149,4 +149,4 @@ export const ApiKeyChange = Type.Partial(NewApiKey, { title: 'ApiKeyChange', exa
 
 export type ApiKeyChange = Static<typeof ApiKeyChange>
 
-export const keyRotation = defineRotation('KeyRotation', 31_536_000, 'How long the old key still works')
+export const keyRotation = defineRotation('KeyRotation', 365, 'How long the old key still works')

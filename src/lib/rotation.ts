@@ -4,12 +4,13 @@ import { createValidator } from './validate.ts'
 const defaultSeconds = 86_400
 
 /** The rotation of a key or a secret, of which the old one stays valid for a while. */
-export function defineRotation(title: string, maximum: number, description: string) {
-  const overlap = Type.Integer({ minimum: 0, maximum, default: defaultSeconds, description })
+export function defineRotation(title: string, maxDays: number, description: string) {
+  const overlap = Type.Integer({ minimum: 0, maximum: maxDays * 86_400, default: defaultSeconds, description })
   const examples = [{ overlap_seconds: defaultSeconds }]
   const body = Type.Object({ overlap_seconds: Type.Optional(overlap) }, { title, examples })
   const validate = createValidator(body, 'The rotation')
   return {
+    maxDays,
     /** For the OpenAPI document. */
     described: {
       isIdempotent: true,

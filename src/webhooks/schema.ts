@@ -118,7 +118,7 @@ export type EndpointChange = Static<typeof EndpointChange>
 
 export const endpointRotation = defineRotation(
   'WebhookEndpointRotation',
-  2_592_000,
+  30,
   'How long the old secret signs beside the new one',
 )
 

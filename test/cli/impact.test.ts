@@ -135,10 +135,11 @@ test.each([
   [['report', '--org', 'x', '--url', 'http://x'], 'give either --org or --url'],
   [['report', '--org', 'x', '--pr', '7', '--commit', '45c48cc'], 'give either --pr or --commit'],
   [['report', '--org', 'x', '--since', 'soon'], '--since must be'],
-  [['report', '--org', 'x', '--format', 'html'], '--format must be'],
   [['report', '--org', 'x', '--pr', 'seven'], '--pr must be'],
-  [['report', '--org', 'x', '--commit', 'abc'], '--commit must be'],
-  [['impact', '--prompt', 'pmt_x', '--page', 'two'], '--page must be'],
+  [
+    ['report', '--org', 'x', '--commit', 'abc123'],
+    '--commit must be a hash, or at least its first 7 characters, not "abc123"',
+  ],
   [['history', 'list', '--prompt', 'test', '--limit', '0'], '--limit must be'],
   [['impact', '--prompt', 'greeting', '--url', 'http://127.0.0.1:9'], '--prompt must be an id (pmt_…) with --url'],
 ])('wrong usage is named: %p', async (args, message) => {

@@ -11,13 +11,13 @@ const closed = { DATA_DIR: '/proc/none' }
 const expiry = '--expires-at must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
 const limit = (text: string) => `--monthly-limit must be a whole number from 0 to 2147483647, not "${text}"`
 const days = (text: string) => `DAYS must be a whole number from 1 to 36500, or none, not "${text}"`
+const overlap = '--overlap must be such as 90s, 30m, 24h or 7d, and at most'
 const create = ['orgs', 'create', '--name', 'A', '--plan', 'free']
 const record = '--prompt pmt_x --user-name A --user-email a@example.com --commit-sha c0ffee1 --branch b'.split(' ')
 const actions = 'deployed, pr_opened, pr_merged, pr_closed'
 const purge = ['signals', 'purge', '--before', '2026-01-01']
 
 test.concurrent.each([
-  [['orgs', 'create', '--name', 'A'], '--plan missing'],
   [['orgs', 'create'], '--name, --plan missing'],
   [['orgs', 'create', '--plan'], "Option '--plan <value>' argument missing"],
   [['orgs', 'list', '--nope'], "Unknown option '--nope'"],
@@ -42,15 +42,11 @@ test.concurrent.each([
     '--preset must be absent when scopes are given',
   ],
   [['keys', 'create', '--org', 'org_x', '--expires-at', '2026-02-30T00:00:00Z'], expiry],
-  [
-    ['endpoints', 'create', '--org', 'org_x', '--url', 'x', '--kind', 'x'],
-    '--kind must be one of webhook, slack, not "x"',
-  ],
-  [['endpoints', 'rotate', 'whe_x', '--overlap', '31d'], '--overlap must be at most 2592000'],
+  [['endpoints', 'rotate', 'whe_x', '--overlap', '31d'], `${overlap} 30d, not "31d"`],
+  [['keys', 'rotate', 'key_x', '--overlap', 'x'], `${overlap} 365d, not "x"`],
   [['endpoints', 'update', 'whe_x'], 'it must give at least one of url, kind, events, prompts, enabled'],
   [['history', 'record', '--prompt', 'pmt_x'], '--action, --user-name, --user-email, --commit-sha, --branch missing'],
   [['history', 'record', ...record, '--action', 'merged'], `--action must be one of ${actions}, not "merged"`],
-  [['history', 'import'], 'takes 1 argument, not 0'],
   [['prompts', 'create', '--org', 'org_x', '--name', 'A', '--path', 'a'], '--path needs --repository'],
   [[...create, '--monthly-limit', '-1'], limit('-1')],
   [[...create, '--name', 'B'], '--name must be given only once'],
@@ -59,16 +55,11 @@ test.concurrent.each([
   [['impact', '--prompt', 'pmt_x', '--margin', '2'], '--margin must be a number from 0 to less than 1, such as 0.05'],
   [['impact', '--prompt', 'pmt_x', '--base', '2'], '--base needs --head'],
   [['signals', 'list', '--prompt', 'pmt_x', '--metadata', 'model'], '--metadata must be FIELD=TEXT, not "model"'],
-  [
-    ['signals', 'list', '--prompt', 'pmt_x', '--value', 'maybe'],
-    '--value must be one of positive, negative, not "maybe"',
-  ],
   [[...create.slice(0, -1), 'gold'], '--plan must be one of free, team, business, not "gold"'],
   [['orgs', 'set-plan', 'org_x', 'gold'], 'PLAN must be one of free, team, business, not "gold"'],
   [['history', 'list', '--prompt', 'pmt_x', '--page=x'], '--page must be a whole number from 1 to 2147483647, not "x"'],
   [['signals', 'export'], 'give either --prompt or --org'],
   [['signals', 'export', '--prompt', 'pmt_x', '--org', 'org_x'], 'give either --prompt or --org'],
-  [['signals', 'export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv, not "xml"'],
   [['signals', 'purge', '--before', 'yesterday', '--all-orgs'], `--before must be ${expectedTime}`],
   [[...purge, '--prompt', 'pmt_x', '--org', 'org_x'], 'give one of --prompt, --org and --all-orgs'],
   [purge, 'give one of --prompt, --org and --all-orgs'],
