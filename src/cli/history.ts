@@ -76,10 +76,10 @@ export const commands = onDatabase([
       const found = await findEntry(db.sql, id)
       if (!found) throw new ServiceError('not_found', `There is no history entry ${id}.`)
       const { readDiff } = await import('../history/diff.ts')
-      const { entry, ...texts } = await readDiff(db.sql, found.prompt, found.name, id, base)
-      output.show(args.options.json && args.options.diff ? { ...entry, ...texts } : entry)
+      const compared = await readDiff(db.sql, found.prompt, found.name, id, base)
+      output.show(args.options.json && args.options.diff ? compared : compared.entry)
       if (args.options.json || !args.options.diff) return
-      output.text(texts.diff ?? 'The text of this change, or of the one before it, is not stored.\n')
+      output.text(compared.diff ?? 'The text of this change, or of the one before it, is not stored.\n')
     },
   },
   {
@@ -88,10 +88,9 @@ export const commands = onDatabase([
     check: entryArgument,
     verifyWith: 'history list --prompt PROMPT',
     async run({ db, clock, args, output }) {
-      const prompt = args.required('prompt')
       const id = entryArgument(args)
-      await removeEntry(db, clock, await requirePrompt(db.sql, prompt), id, operator)
-      output.show({ prompt, removed: id })
+      await removeEntry(db, clock, await requirePrompt(db.sql, args.required('prompt')), id, operator)
+      output.show({ id })
     },
   },
 ])

@@ -202,6 +202,8 @@ test.concurrent('history record adds an entry, and history list shows it as the 
   const commit = { commit_sha: 'c0ffee12', branch_name: 'main', created_at: '2026-11-14T21:35:00.000Z' }
   expect(recorded).toEqual({ id: expect.any(Number), action: 'pr_merged', user, ...pull, ...commit, title: 'Warmer' })
   expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([recorded])
+  const texts = { base: null, before: null, after: null, diff: null }
+  expect(await operator.one('history', 'show', `${recorded.id}`, '--diff')).toEqual({ entry: recorded, ...texts })
   expect(readTable(await operator.plain('history', 'list', '--prompt', prompt))).toEqual([
     ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at', 'title'],
     [`${recorded.id}`, 'pr_merged', 'Ada <ada@example.com>', 'c0ffee12', '7', 'main', '2026-11-14 21:35', 'Warmer'],

@@ -35,7 +35,7 @@ test('prompts update sets the live branch, and history remove takes an entry out
   const entry = ['--action', 'deployed', '--commit-sha', 'wrong', '--branch', 'main', ...user]
   const recorded = await operator.one('history', 'record', '--prompt', id, ...entry)
   const remove = ['history', 'remove', String(recorded.id), '--prompt', id]
-  expect(await operator.one(...remove)).toEqual({ prompt: id, removed: recorded.id })
+  expect(await operator.one(...remove)).toEqual({ id: recorded.id })
   expect(await operator.json('history', 'list', '--prompt', id)).toEqual([])
   expect(await operator.errorLine(...remove)).toBe(`There is no history entry ${recorded.id} of this prompt.`)
 })
