@@ -42,7 +42,8 @@ const readCommands = onDatabase([
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery((given) => parseStatsQuery(given, clock.now()))
       const stats = await readStats(db, createSignalRollup(db, patient), prompt, query)
-      showStats(output, stats, args.options.json === true)
+      if (args.options.json && stats.by) output.show(stats.by)
+      else showStats(output, stats, args.options.json === true)
     },
   },
   {
@@ -100,13 +101,12 @@ function countColumns<T extends SignalCounts>(rows: T[]): Column<T>[] {
 function showStats(output: Output, { data, totals, range, by }: SignalStats, isForProgram: boolean): void {
   if (by) {
     const rows = [
-      ...by.values.map((row) => ({ kind: 'value', ...row })),
-      { kind: 'rest', value: null, ...by.rest },
-      { kind: 'none', value: null, ...by.none },
+      ...by.values,
+      { ...by.rest, value: counted(by.rest.values, 'other value') },
+      { ...by.none, value: 'not set' },
     ].filter(({ total }) => total > 0)
-    const names = { rest: counted(by.rest.values, 'other value'), none: 'not set' }
-    const nameOf = ({ kind, value }: { kind: string; value: string | null }) => value ?? names[kind as 'rest' | 'none']
-    output.table(rows, [{ name: `metadata.${by.key}`, cell: nameOf, shrinks: true }, ...countColumns(rows)])
+    const name = `metadata.${by.key}`
+    output.table(rows, [{ name, cell: ({ value }) => value, shrinks: true }, ...countColumns(rows)])
     output.say(by.complete ? `All ${counted(by.signals, 'signal')}.` : `The newest ${counted(by.signals, 'signal')}.`)
     return
   }

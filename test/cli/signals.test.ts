@@ -69,11 +69,11 @@ test('signals stats splits by a field of the metadata', async () => {
     'not set                1         0      1  100.0 %  ████████████████████',
     'All 3 signals.',
   ])
-  expect(await operator.json(...split)).toEqual([
-    { kind: 'value', value: 'gpt-5', positive: 1, negative: 0, total: 1, rate: 1 },
-    { kind: 'value', value: '\u009b31mred', positive: 0, negative: 1, total: 1, rate: 0 },
-    { kind: 'none', value: null, positive: 1, negative: 0, total: 1, rate: 1 },
-  ])
+  expect(await operator.one(...split)).toMatchObject({
+    complete: true,
+    values: [{ value: 'gpt-5' }, { value: '\u009b31mred', positive: 0, negative: 1, total: 1, rate: 0 }],
+    none: { positive: 1, negative: 0, total: 1, rate: 1 },
+  })
 })
 
 test('usage shows the month by day and by prompt', async () => {
