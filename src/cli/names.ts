@@ -10,7 +10,7 @@ export async function resolveNames(sql: Sql, given: Arguments): Promise<Argument
     requireOne('organisation', 'orgs list', name, await findOrganisationsNamed(sql, name)),
   )
   return args.withIds('PROMPT', async (name) =>
-    requireOne('prompt', 'prompts list', name, await findPromptsNamed(sql, name, args.text('org'))),
+    requireOne('prompt', 'prompts list --org ORG', name, await findPromptsNamed(sql, name, args.text('org'))),
   )
 }
 

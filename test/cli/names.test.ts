@@ -37,7 +37,7 @@ test('a name that several have needs an id, or the organisation that it is in', 
   const line = `Several prompts are named Shared: use an id, such as ${shared}.`
   expect(await operator.errorLine('history', 'list', '--prompt', 'Shared')).toBe(line)
   expect(await operator.errorLine('history', 'list', '--prompt', 'only')).toBe(
-    'There is no prompt only. "prompt-signals prompts list" lists them.',
+    'There is no prompt only. "prompt-signals prompts list --org ORG" lists them.',
   )
   const { prompts } = await operator.one(...browser, '--prompt', 'Shared')
   expect(prompts).not.toEqual([shared])

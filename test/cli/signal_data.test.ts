@@ -80,7 +80,7 @@ test('prompts erase asks on a terminal, needs --yes elsewhere, and may name the 
   expect((await client.get(`/prompts/${id}`, tenant.key)).status).toBe(200)
   expect(await onTerminal(args, settings, 'y\n')).toEndWith(`erased  ${id}\r\n`)
   expect(await operator.errorLine(...args, '--yes')).toBe(
-    'There is no prompt Farewell. "prompt-signals prompts list" lists them.',
+    'There is no prompt Farewell. "prompt-signals prompts list --org ORG" lists them.',
   )
 })
 
