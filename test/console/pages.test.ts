@@ -134,11 +134,12 @@ test('of many changes each has its flag, its place in the list and its verdict, 
   ])
   const { page } = await own.open(`/prompts/${id}`)
   const flags = page.locator('.flag')
-  const flagged = async () => await flags.evaluateAll((all) => all.map((one) => one.title.split('\n').length))
+  const flagged = () => flags.evaluateAll((all) => all.flatMap((one) => one.title.split('\n')).length)
   const oldest = async () =>
     (await page.getByLabel('Earlier').locator('option').allInnerTexts()).find((text) => text.startsWith('#1000 ')) ?? ''
-  const sum = (counts: number[]) => counts.reduce((total, one) => total + one, 0)
-  await eventually(async () => sum(await flagged()), 149)
+  await eventually(flagged, 149)
+  const boxes = await flags.evaluateAll((all) => all.map((one) => one.getBoundingClientRect()))
+  expect(boxes.filter(({ left }, index) => left < (boxes[index - 1]?.right ?? 0) - 1)).toEqual([])
   await page.getByText('11 older changes in this range have no flag.').waitFor()
   await page.getByRole('navigation', { name: 'Pages of changes' }).getByText('1 of 4').waitFor()
   // A flag leads to its row on whatever page of the list.

@@ -98,7 +98,7 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
               .map(({ label, title, time }) => [label, title, formatMoment(time)].filter(Boolean).join(', '))
               .join('\n')}
           >
-            {markers.length === 1 ? markers[0]?.label : countOf(markers.length, 'change')}
+            {wordsOf(markers)}
           </a>
         ))}
       </div>
@@ -121,21 +121,29 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
   )
 }
 
-const flagWidth = 44
+const wordsOf = ([first, ...rest]: Marker[]) =>
+  rest.length > 0 ? countOf(rest.length + 1, 'change') : (first?.label ?? '')
 
 /** Puts those markers that are on the plot into flags from left to right. */
-function toFlags({ bbox, valToPos }: uPlot, markers: Marker[], times: number[]): Flag[] {
+function toFlags({ bbox, ctx, valToPos }: uPlot, markers: Marker[], times: number[]): Flag[] {
   const flags: Flag[] = []
   const placed = markers
-    .map((marker, index) => ({ marker, x: valToPos(times[index] as number, 'x') }))
+    .map((marker, index) => ({ markers: [marker], x: valToPos(times[index] as number, 'x') }))
     .filter(({ x }) => x >= 0 && x <= bbox.width / devicePixelRatio)
-    .map(({ marker, x }) => ({ marker, left: Math.round(bbox.left / devicePixelRatio + x) }))
+    .map(({ markers, x }) => ({ markers, left: Math.round(bbox.left / devicePixelRatio + x) }))
     .sort((a, b) => a.left - b.left)
-  for (const { marker, left } of placed) {
+  ctx.save()
+  ctx.font = '11.25px system-ui, sans-serif'
+  // As in the style sheet, with its padding.
+  const widthOf = ({ markers }: Flag) => Math.min(ctx.measureText(wordsOf(markers)).width + 11, 105)
+  const add = (flag: Flag): void => {
     const last = flags.at(-1)
-    if (last && left - last.left < flagWidth) last.markers.push(marker)
-    else flags.push({ left, markers: [marker] })
+    if (!last || flag.left - last.left >= (widthOf(last) + widthOf(flag)) / 2) return void flags.push(flag)
+    flags.pop()
+    add({ left: last.left, markers: [...last.markers, ...flag.markers] })
   }
+  for (const flag of placed) add(flag)
+  ctx.restore()
   return flags
 }
 
