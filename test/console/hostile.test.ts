@@ -93,6 +93,7 @@ async function provoke(address: string) {
     handlers: [...document.querySelectorAll('*')]
       .flatMap((one) => one.getAttributeNames()).filter((name) => name.startsWith('on')),
     hidden: getComputedStyle(document.querySelector('main')).display === 'none',
+    turned: [...document.querySelectorAll('.text, .answer')].filter((one) => /[\u202A-\u202E\u2066-\u2069]/.test(one.textContent)).length,
     direction: getComputedStyle(document.querySelector('main')).direction,
   })`)
   const narrow = await findOverflow(page)
@@ -103,7 +104,7 @@ async function provoke(address: string) {
 }
 
 const harmless = {
-  found: { foreign: [], links: [], handlers: [], hidden: false, direction: 'ltr' },
+  found: { foreign: [], links: [], handlers: [], hidden: false, turned: 0, direction: 'ltr' },
   overflow: [0, 0],
   troubles: [],
 }

@@ -10,7 +10,7 @@ import { Verdict, type VerdictName } from '../parts/verdict.tsx'
 export const Sentence = ({ verdict, text, kind, children }: SentenceProps) => (
   <>
     <p class="answer">
-      {verdict && <Verdict isSign verdict={verdict} />} {text}
+      {verdict && <Verdict isSign verdict={verdict} />} <Text>{text}</Text>
     </p>
     {children && <p class="detail">{children}</p>}
     <p class="detail">

@@ -2,10 +2,17 @@ import type { ComponentChildren } from 'preact'
 import { href } from '../client/router.ts'
 import { formatDistance, formatMoment } from './format.ts'
 
-/** A text that somebody else wrote. Its direction is its own, and it breaks where it must. */
-export const Text = ({ children }: { children: string }) => <bdi class="text">{children}</bdi>
+/** Marks that turn what follows around, and that reach beyond a `bdi` when they are not closed. */
+const turningMarks = /[\u202A-\u202E\u2066-\u2069]/g
 
-export const Code = ({ children }: { children: string }) => <code class="text">{children}</code>
+/** A text that somebody else wrote. Its direction is its own, and it breaks where it must. */
+export const Text = ({ children }: { children: string }) => <bdi class="text">{children.replace(turningMarks, '')}</bdi>
+
+export const Code = ({ children }: { children: string }) => (
+  <code>
+    <Text>{children}</Text>
+  </code>
+)
 
 /** An id of the service, which is short and is not broken over lines. */
 export const Id = ({ children }: { children: string }) => <code class="id">{children}</code>

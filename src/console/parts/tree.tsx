@@ -1,4 +1,5 @@
 import { Fragment } from 'preact'
+import { Text } from './text.tsx'
 
 /** A value of somebody else's making, folded out level by level. */
 export function Tree({ name, value, isRoot }: { name: string; value: unknown; isRoot?: boolean }) {
@@ -6,7 +7,7 @@ export function Tree({ name, value, isRoot }: { name: string; value: unknown; is
     if (isRoot) return <span class="muted">none</span>
     return (
       <span class="leaf">
-        <bdi class="text muted">{name}</bdi> <bdi class="text">{leafText(value)}</bdi>
+        <Text>{name}</Text> <Text>{leafText(value)}</Text>
       </span>
     )
   }
@@ -14,12 +15,12 @@ export function Tree({ name, value, isRoot }: { name: string; value: unknown; is
   return (
     <details class="tree">
       <summary>
-        {isRoot || <bdi class="text">{name} </bdi>}
+        {isRoot || <Text>{`${name} `}</Text>}
         <span class="preview muted">
           {previewOf(entries).map((text, index) => (
             <Fragment key={`${index} ${text}`}>
               {index > 0 && ', '}
-              <bdi>{text}</bdi>
+              <Text>{text}</Text>
             </Fragment>
           ))}
         </span>
