@@ -71,7 +71,13 @@ export function NewEndpoint({ onClose }: { onClose(): void }) {
       make={make}
       onClose={onClose}
     >
-      <Select label="Kind" value={kind} options={Object.entries(kinds)} onChange={(value) => setKind(value as Kind)} />
+      <Select
+        label="Kind"
+        name="kind"
+        value={kind}
+        options={Object.entries(kinds)}
+        onChange={(value) => setKind(value as Kind)}
+      />
       <Input label="URL" hint={hints[kind]} name="url" type="url" maxLength={2_000} required />
       <Choices chosen={{ events: null, prompts: null }} />
     </SecretForm>

@@ -22,20 +22,20 @@ const expiryAfter = (days: string): string => new Date(Date.now() + Number(days)
 /** When a new key expires: not later than the current key, which creates it. */
 export function NewExpiry() {
   const end = useOwnKey()?.expires_at
-  if (!end) return <Select label="Expires" name="life" options={lives} />
+  if (!end) return <Select label="Expires" name="expires_at" options={lives} />
   const shorter = lives.filter(([days]) => days !== '' && expiryAfter(days) < end)
   return (
     <Select
       label="Expires"
       hint="For a longer life, run prompt-signals keys create."
-      name="life"
+      name="expires_at"
       options={[[end, 'when this session ends'], ...shorter]}
     />
   )
 }
 
 export function readExpiry(form: FormData): string | null {
-  const life = textOf(form, 'life')
+  const life = textOf(form, 'expires_at')
   if (life === '') return null
   return lives.some(([days]) => days === life) ? expiryAfter(life) : life
 }
@@ -74,7 +74,7 @@ export const BrowserFields = ({ origins, prompts, monthly_limit: limit }: Restri
     <Input
       label="Signals per month"
       hint="Leave empty for the limit of the organisation."
-      name="limit"
+      name="monthly_limit"
       type="number"
       min={0}
       defaultValue={limit ?? ''}
@@ -97,7 +97,7 @@ export function PromptFields({ chosen }: { chosen: string[] }) {
           <div class="choices">
             {listed.map(({ id, name, repository }) => (
               <label key={id} class="row check">
-                <input type="checkbox" name="prompt" value={id} defaultChecked={chosen.includes(id)} />
+                <input type="checkbox" name="prompts" value={id} defaultChecked={chosen.includes(id)} />
                 <Text>{name}</Text> {repository && <span class="muted">{repository}</span>}
               </label>
             ))}
@@ -117,19 +117,20 @@ export function PromptFields({ chosen }: { chosen: string[] }) {
 }
 
 const linesOf = (form: FormData, name: string): string[] =>
-  textOf(form, name)
-    .split('\n')
+  form
+    .getAll(name)
+    .flatMap((text) => String(text).split('\n'))
     .map((line) => line.trim())
     .filter((line) => line !== '')
 
 /** Null for all prompts. */
 export function readPrompts(form: FormData): string[] | null {
-  const prompts = [...(form.getAll('prompt') as string[]), ...linesOf(form, 'prompts')]
+  const prompts = linesOf(form, 'prompts')
   return prompts.length > 0 ? prompts : null
 }
 
 export function readRestrictions(form: FormData): Restrictions {
-  const limit = textOf(form, 'limit')
+  const limit = textOf(form, 'monthly_limit')
   return {
     origins: linesOf(form, 'origins'),
     prompts: readPrompts(form),

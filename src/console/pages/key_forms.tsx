@@ -70,7 +70,7 @@ export function EditKey({ apiKey, onClose }: KeyProps) {
     const body = {
       name: form.get('name') as string,
       ...(mayGrant && !origins && { scopes: readScopes(form) }),
-      ...(form.get('life') !== 'keep' && { expires_at: readExpiry(form) }),
+      ...(form.get('expires_at') !== 'keep' && { expires_at: readExpiry(form) }),
       ...(mayGrant && origins && readRestrictions(form)),
     }
     return change(api.PATCH('/api/v1/keys/{key_id}', { params: { path: { key_id: id } }, body }), keys)
@@ -81,7 +81,7 @@ export function EditKey({ apiKey, onClose }: KeyProps) {
       {mayGrant && (origins ? <BrowserFields {...apiKey} /> : <ScopeFields held={scopes} />)}
       <Select
         label="Expires"
-        name="life"
+        name="expires_at"
         options={[['keep', expiresAt ? `${formatMoment(expiresAt)}, as before` : 'never, as before'], ...lives]}
       />
     </FormDialog>

@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks'
 import { href } from '../client/router.ts'
 import { Form, Input } from '../parts/field.tsx'
-import { Note } from '../parts/states.tsx'
+import { FailureNote } from '../parts/states.tsx'
 import { Command } from '../parts/text.tsx'
 
 /** Sign-in with a key. */
@@ -17,11 +17,7 @@ export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn
     <main class="sign-in">
       <h1>prompt-signals</h1>
       <p>What changed, and whether users liked it.</p>
-      {wasRefused && (
-        <Note title="Invalid key" role="alert">
-          <p>The key is unknown, revoked or expired.</p>
-        </Note>
-      )}
+      {wasRefused && <FailureNote failure={{ kind: 'signed out' }} />}
       <Form onSubmit={submit}>
         <Input
           label="API key"

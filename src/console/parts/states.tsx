@@ -42,15 +42,24 @@ export const Note = ({ title, role, children }: NoteProps) => (
   </div>
 )
 
-const titles: Record<Failure['kind'], string> = {
-  offline: 'The service cannot be reached',
-  'signed out': 'Invalid key',
-  forbidden: 'You don’t have access',
-  missing: 'Not found',
-  invalid: 'Invalid input',
-  limited: 'Too many requests',
-  unavailable: 'Service unavailable',
-  failed: 'Something went wrong',
+/** What is said of each: its title, and what to do about it. */
+const words: Record<Failure['kind'], [title: string, advice: string]> = {
+  offline: ['The service cannot be reached', 'Check the connection, then try again.'],
+  'signed out': ['Invalid key', 'The key is unknown, revoked or expired. Sign in with another key.'],
+  forbidden: ['You don’t have access', ''],
+  missing: ['Not found', 'It does not exist, or belongs to another organisation.'],
+  invalid: ['Invalid input', ''],
+  limited: ['Too many requests', 'Try again in a moment.'],
+  unavailable: ['Service unavailable', 'It is overloaded, or its database does not answer. Try again shortly.'],
+  failed: ['Something went wrong', 'Try again shortly.'],
+}
+
+/** What the form calls a field that the API names, such as /origins/0. */
+function labelOf(path: string): string {
+  const [name = '', ...places] = path.replace(/^\//, '').split('/')
+  const control = document.querySelector(`dialog [name="${CSS.escape(name)}"]`)
+  const label = control?.closest('.field, fieldset')?.querySelector('label, legend')?.textContent
+  return label ? [label, ...places.map((place) => Number(place) + 1)].join(' ') : path.replace(/^\//, '')
 }
 
 /** Problems that the API names by its parameters, in the words of the page. */
@@ -58,7 +67,7 @@ const rewordings: Record<string, string> = { 'since must be before until': '“F
 
 /** Why a request failed, and what to do about it. */
 export const FailureNote = ({ failure, retry }: { failure: Failure; retry?: () => void }) => (
-  <Note title={titles[failure.kind]} role="alert">
+  <Note title={words[failure.kind][0]} role="alert">
     <p>{adviceOn(failure)}</p>
     {failure.kind === 'invalid' && failure.details.length > 0 && (
       <ul>
@@ -66,7 +75,7 @@ export const FailureNote = ({ failure, retry }: { failure: Failure; retry?: () =
           <li key={path}>
             {rewordings[`${path} ${message}`] ?? (
               <>
-                {path && <strong>{path.replace(/^\//, '')}</strong>} {message}
+                {path && <strong>{labelOf(path)}</strong>} {message}
               </>
             )}
           </li>
@@ -83,27 +92,14 @@ export const FailureNote = ({ failure, retry }: { failure: Failure; retry?: () =
 )
 
 function adviceOn(failure: Failure): ComponentChildren {
-  switch (failure.kind) {
-    case 'offline':
-      return 'Check the connection, then try again.'
-    case 'signed out':
-      return 'The key is unknown, revoked or expired. Sign in with another key.'
-    case 'forbidden':
-      if (!failure.scope) return failure.message
-      return (
-        <>
-          Your key lacks the scope <code>{failure.scope}</code>. Sign in with a key that has it.
-        </>
-      )
-    case 'missing':
-      return 'It does not exist, or belongs to another organisation.'
-    case 'invalid':
-      return failure.message
-    case 'limited':
-      return failure.againAt ? `Try again ${formatDistance(failure.againAt)}.` : 'Try again in a moment.'
-    case 'unavailable':
-      return 'The service is overloaded, or its database does not answer. Try again shortly.'
-    case 'failed':
-      return 'Try again shortly.'
+  if (failure.kind === 'forbidden' && failure.scope) {
+    return (
+      <>
+        Your key lacks the scope <code>{failure.scope}</code>. Sign in with a key that has it.
+      </>
+    )
   }
+  if (failure.kind === 'forbidden' || failure.kind === 'invalid') return failure.message
+  if (failure.kind === 'limited' && failure.againAt) return `Try again ${formatDistance(failure.againAt)}.`
+  return words[failure.kind][1]
 }
