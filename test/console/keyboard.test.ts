@@ -70,6 +70,10 @@ test('a key is made, and the focus comes back to where it was', async () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await eventually(async () => /^Edit\s+by keyboard$/.test(await focused(page)), true)
   }
+  // Revoked, the key has no buttons any more.
+  await page.getByRole('button', { name: 'Revoke by keyboard' }).press('Enter')
+  await page.getByRole('button', { name: 'Revoke', exact: true }).press('Enter')
+  await eventually(async () => /^by keyboard\s[\s\S]*Revoked/.test(await focused(page)), true)
 })
 
 test('the menu of the key opens, closes with Escape, and signs out', async () => {

@@ -57,8 +57,7 @@ export function Deliveries({ endpoint }: { endpoint: string }) {
           mayChange &&
             actionsColumn<Delivery>(
               ({ id }) => id,
-              (delivery) => ({ 'Send again': () => send(() => sendAgain(delivery)) }),
-              isSending,
+              (delivery) => ({ 'Send again': () => isSending || send(() => sendAgain(delivery)) }),
             ),
         ]}
       />

@@ -21,7 +21,7 @@ export function PromptLinks() {
   const archived = query.get('archived') === 'true' ? 'true' : 'false'
   const mayChange = useScopes().includes('prompts:write')
   const { dialog, show } = useDialog()
-  const { isSending, failure, send } = useSending()
+  const { failure, send } = useSending()
   const controls = (
     <>
       <Search search={search} />
@@ -70,7 +70,6 @@ export function PromptLinks() {
                 Edit: () => show(EditPrompt, { prompt }),
                 [prompt.archived ? 'Restore' : 'Archive']: () => send(() => archive(prompt)),
               }),
-              isSending,
             ),
         ]}
       />

@@ -62,12 +62,13 @@ export function FormDialog({ does, onSubmit, staysOpen, children, ...dialog }: F
   }
   return (
     <Dialog {...dialog}>
-      <Form onSubmit={(form) => send(() => submit(form))}>
+      <Form onSubmit={(form) => isSending || send(() => submit(form))}>
         {children}
         {failure && <FailureNote failure={failure} />}
         <div class="row buttons">
           <Button does="Cancel" onClick={dialog.onClose} />
-          <button type="submit" class="primary" disabled={isSending}>
+          {/* Disabled, it would lose the focus. */}
+          <button type="submit" class="primary" aria-disabled={isSending}>
             {does}
           </button>
         </div>

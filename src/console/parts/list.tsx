@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useLayoutEffect } from 'preact/hooks'
 import type { Question } from '../client/api.ts'
 import { prefetch, useQuery } from '../client/query.ts'
 import { hrefWith, usePlace } from '../client/router.ts'
@@ -20,6 +21,7 @@ type ListProps<Row> = Omit<TableProps<Row>, 'rows'> & {
 export function List<Row>({ pageAt, empty, keepPrevious, words = ['Newest', 'Older'], ...table }: ListProps<Row>) {
   const cursor = usePlace().query.get('cursor')
   const query = useQuery(pageAt(cursor), { keepPrevious })
+  useKeptFocus()
   return (
     <>
       <Found caption={table.caption} count={query.data?.data.length} />
@@ -38,6 +40,17 @@ export function List<Row>({ pageAt, empty, keepPrevious, words = ['Newest', 'Old
       </Await>
     </>
   )
+}
+
+/** When a change takes away the button that sent it, the focus goes to the row, or to the heading if that is gone too. */
+function useKeptFocus(): void {
+  const row = document.activeElement?.closest('tr')
+  useLayoutEffect(() => {
+    if (!row || document.activeElement !== document.body) return
+    row.tabIndex = -1
+    const target = row.isConnected ? row : document.querySelector('h1')
+    target?.focus()
+  })
 }
 
 /** Says how much a list has after a filter was changed, to those who do not see it change. */

@@ -55,13 +55,12 @@ export function Table<Row>({ caption, columns, rows, keyOf, idOf }: TableProps<R
 export const actionsColumn = <Row,>(
   nameOf: (row: Row) => string,
   actionsOf: (row: Row) => Record<string, () => void>,
-  isDisabled = false,
 ): Column<Row> => ({
   name: 'Actions',
   isQuiet: true,
   cell(row) {
     const actions = Object.entries(actionsOf(row)).map(([does, onClick]) => (
-      <Button key={does} look="small" does={does} to={nameOf(row)} isDisabled={isDisabled} onClick={onClick} />
+      <Button key={does} look="small" does={does} to={nameOf(row)} onClick={onClick} />
     ))
     return actions.length > 0 && <span class="row-actions">{actions}</span>
   },
