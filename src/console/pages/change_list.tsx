@@ -126,7 +126,7 @@ type ChangePageProps = ChangeListProps & {
 
 function ChangePage({ prompt, repository, query, rows = [], pageAt }: ChangePageProps) {
   const { query: filters } = usePlace()
-  const isFiltered = ['action', 'branch', 'time'].some((name) => filters.get(name))
+  const isFiltered = ['action', 'branch', 'time', 'page'].some((name) => filters.get(name))
   return (
     <>
       <Found caption="Changes" count={query.data && rows.length} />
