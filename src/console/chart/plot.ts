@@ -38,7 +38,6 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
     padding: [8, 0, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 7 }, y: false },
-    select: { show: true, left: 0, top: 0, width: 0, height: 0 },
     scales: {
       // The first and the last interval are shown whole.
       x: { time: true, range: () => [columns.from, columns.until] },

@@ -25,14 +25,11 @@ export const Audit = () => (
 )
 
 /** By name where there is one, else by id. */
-const Named = ({ id, name }: { id: string; name: string | null }) =>
-  name === null ? (
-    <Id>{id}</Id>
-  ) : (
-    <>
-      <Text>{name}</Text>
-      <span class="detail">
-        <Id>{id}</Id>
-      </span>
-    </>
-  )
+const Named = ({ id, name }: { id: string; name: string | null }) => (
+  <>
+    {name !== null && <Text>{name}</Text>}
+    <span class={name === null ? '' : 'detail'}>
+      <Id>{id}</Id>
+    </span>
+  </>
+)

@@ -35,15 +35,9 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
             return (
               <>
                 {change.title && (
-                  <span class="change-title">
-                    {detail ? (
-                      <a href={detail}>
-                        <Text>{change.title}</Text>
-                      </a>
-                    ) : (
-                      <Text>{change.title}</Text>
-                    )}
-                  </span>
+                  <a class="change-title" {...(detail && { href: detail })}>
+                    <Text>{change.title}</Text>
+                  </a>
                 )}
                 <ChangeLinks change={change} repository={repository} />
                 <span class="detail">

@@ -12,13 +12,12 @@ import { getImpact, PageLinks, readPage } from './change_list.tsx'
 import { Changes, toRow } from './changes.tsx'
 import { SideBySide } from './side_by_side.tsx'
 
+/** By the value in the address. */
+const kinds = { '': 'Two changes, before and after', commit: 'Two commits, side by side' }
+
 /** Compares two versions of a prompt: changes before and after, or commits side by side. */
 export function Compare({ prompt }: { prompt: string }) {
   const isSideBySide = usePlace().query.get('by') === 'commit'
-  const kinds = [
-    { name: 'Two changes, before and after', isChosen: !isSideBySide, by: undefined },
-    { name: 'Two commits, side by side', isChosen: isSideBySide, by: 'commit' },
-  ]
   return (
     <Page title="Compare two versions">
       <p class="subtitle">
@@ -26,12 +25,12 @@ export function Compare({ prompt }: { prompt: string }) {
       </p>
       <fieldset class="choice filters">
         <legend class="visually-hidden">Compare</legend>
-        {kinds.map(({ name, isChosen, by }) => (
+        {Object.entries(kinds).map(([by, name]) => (
           <button
-            key={name}
+            key={by}
             type="button"
             class="small"
-            aria-pressed={isChosen}
+            aria-pressed={isSideBySide === (by === 'commit')}
             onClick={() => changeQuery({ by, base: undefined, head: undefined, page: undefined })}
           >
             {name}

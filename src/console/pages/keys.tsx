@@ -8,7 +8,7 @@ import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
 import { actionsColumn } from '../parts/table.tsx'
-import { Code, Text, When } from '../parts/text.tsx'
+import { Code, Scopes, Text, When } from '../parts/text.tsx'
 import { EditKey, NewKey, RevokeKey, RotateKey } from './key_forms.tsx'
 
 type Key = Schemas['ApiKey']
@@ -59,14 +59,6 @@ const KeyName = ({ apiKey: { name, prefix, origins }, isOwn }: { apiKey: Key; is
       {origins && <Text>{` for ${origins.join(', ')}`}</Text>}
     </span>
   </>
-)
-
-const Scopes = ({ scopes }: { scopes: Key['scopes'] }) => (
-  <span class="row scopes-inline">
-    {scopes.map((scope) => (
-      <code key={scope}>{scope}</code>
-    ))}
-  </span>
 )
 
 const isLive = ({ revoked_at, expires_at }: Key): boolean =>

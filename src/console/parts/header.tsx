@@ -3,7 +3,7 @@ import { useOwnKey } from '../client/organisation.ts'
 import { href } from '../client/router.ts'
 import { Button } from './button.tsx'
 import { formatMoment, formatNumber } from './format.ts'
-import { Code, LimitMeter, Text, When } from './text.tsx'
+import { Code, LimitMeter, Scopes, Text, When } from './text.tsx'
 
 /** A page of the console by its path, and its name in the navigation. */
 type Place = { path: string; name: string }
@@ -76,13 +76,9 @@ const KeyMenu = ({ own, onSignOut }: { own: OwnKey; onSignOut(): void }) => (
         )}
       </p>
       <p>Permissions</p>
-      <ul class="scopes">
-        {own.scopes.map((scope) => (
-          <li key={scope}>
-            <code>{scope}</code>
-          </li>
-        ))}
-      </ul>
+      <p>
+        <Scopes scopes={own.scopes} />
+      </p>
       <Button does="Sign out" onClick={onSignOut} />
     </div>
   </>

@@ -17,6 +17,14 @@ export const Code = ({ children }: { children: string }) => (
 /** An id of the service, which is short and is not broken over lines. */
 export const Id = ({ children }: { children: string }) => <code class="id">{children}</code>
 
+export const Scopes = ({ scopes }: { scopes: string[] }) => (
+  <span class="row scopes">
+    {scopes.map((scope) => (
+      <code key={scope}>{scope}</code>
+    ))}
+  </span>
+)
+
 /** What is to be typed at a terminal. */
 export const Command = ({ children }: { children: string }) => (
   <pre>
@@ -41,15 +49,12 @@ export const PromptLink = ({ id, name }: { id: string; name: string }) => (
   </a>
 )
 
-/** A link from user data. Shown as plain text unless it leads to the web. */
-export const OuterLink = ({ to, children }: { to: string | null; children: ComponentChildren }) =>
-  to !== null && /^https?:\/\//i.test(to) ? (
-    <a href={to} rel="noreferrer" target="_blank">
-      {children}
-    </a>
-  ) : (
-    <span>{children}</span>
-  )
+/** A link from user data. Without `href`, so plain text, unless it leads to the web. */
+export const OuterLink = ({ to, children }: { to: string | null; children: ComponentChildren }) => (
+  <a {...(to !== null && /^https?:\/\//i.test(to) && { href: to })} rel="noreferrer" target="_blank">
+    {children}
+  </a>
+)
 
 type LimitMeterProps = { used: number; limit: number; label: string; class?: string }
 

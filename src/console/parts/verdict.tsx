@@ -1,16 +1,15 @@
 import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
+import { verdictSigns } from '../../impact/sentence.ts'
 import type { Schemas } from '../client/api.ts'
 import { formatExactPercent, formatNumber, formatPercent } from './format.ts'
 import type { Column } from './table.tsx'
 
 export type VerdictName = NonNullable<Schemas['Impact']['verdict']>
 
-const signs: Record<VerdictName, string> = { better: '▲', worse: '▼', same: '=', undecided: '?' }
-
 /** A verdict by sign, word and colour. `isSign` leaves out the word, beside a sentence that says it. */
 export const Verdict = ({ verdict, isSign }: { verdict: VerdictName; isSign?: boolean }) => (
   <span class={`verdict ${verdict}`}>
-    <span aria-hidden="true">{signs[verdict]}</span>
+    <span aria-hidden="true">{verdictSigns[verdict]}</span>
     {!isSign && ` ${verdict}`}
   </span>
 )
