@@ -12,11 +12,14 @@ const longHash = /^([0-9]{40}|[0-9]{64}|(?=[0-9]*[a-f])([0-9a-f]{8,40}|[0-9a-f]{
 /** Commits are compared and found by this. Changes only ASCII letters, like Postgres' lower() of the column. */
 export const commitKey = (commit: string): string => commit.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
+/** Whether a key may be shortened. */
+export const isLongHash = (name: string): boolean => longHash.test(name)
+
 /** Whether a key may be a shortened hash. */
 export const isShortHash = (name: string): boolean => hash.test(name) && name.length !== 40 && name.length !== 64
 
 const isShortOf = (short: string, long: string): boolean =>
-  long.length > short.length && longHash.test(long) && long.startsWith(short) && isShortHash(short)
+  long.length > short.length && isLongHash(long) && long.startsWith(short) && isShortHash(short)
 
 /** Every hash that a key may be shortened to. */
 const beginsOf = (key: string): string[] =>
@@ -29,7 +32,7 @@ export const isSameCommit = (one: string, other: string): boolean =>
 /** Finds the commit that a name means: the equal one, else the only one that it can mean. All are keys. */
 export function createCommitFinder(commits: string[]): (name: string) => string | null {
   const known = new Set(commits)
-  const hashes = commits.filter((commit) => longHash.test(commit)).sort()
+  const hashes = commits.filter(isLongHash).sort()
   return (name) => {
     if (known.has(name)) return name
     // A hash that begins with the name sorts right behind it. Two are enough to see that it is not the only one.
@@ -43,7 +46,7 @@ export function createCommitFinder(commits: string[]): (name: string) => string 
 /** The keys that are hashes, without those that are short for another. */
 export function wholeHashes(keys: string[]): string[] {
   // A hash that begins with a key sorts right behind it.
-  const sorted = [...new Set(keys.filter((key) => longHash.test(key)))].sort()
+  const sorted = [...new Set(keys.filter(isLongHash))].sort()
   return sorted.filter((key, index) => !isShortOf(key, sorted[index + 1] ?? ''))
 }
 

@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { isShortHash } from '../history/identity.ts'
+import { isLongHash, isShortHash, spellingsOf } from '../history/identity.ts'
 import { showTitledEntry } from '../history/schema.ts'
 import { offsetOf } from '../lib/numbered_page.ts'
 import { invalidQuery } from '../lib/params.ts'
@@ -9,14 +9,8 @@ import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './a
 import { compareWindows, effectiveCounts, verdictFor } from './compare.ts'
 import { differenceOf, rateOf, totalOf } from './rate.ts'
 import { defaultMargin, type Impact, type ImpactQuery, type Pair } from './schema.ts'
-import {
-  type Change,
-  selectChangeCommits,
-  selectChangePage,
-  selectChanges,
-  selectNewestChanges,
-  selectSignalCounts,
-} from './store.ts'
+import { type Change, selectChangeCommits, selectChangePage, selectChanges, selectNewestChanges } from './store.ts'
+import { selectSignalCounts } from './store_counts.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ComparedPage = { totalCount: number; data: Impact[] }
@@ -93,8 +87,9 @@ async function countSignals(sql: Sql, organisationId: number, changes: Change[],
     return { id, own, bounds: boundsOf(own), all: commits.get(id) ?? [] }
   })
   const counted = prompts.map(({ id, own, bounds, all }) => {
-    const shown = own.map(({ commit_key }) => commit_key)
-    return { id, ...splitBounds(bounds), commits: all, short: all.filter(isShortHash), shown }
+    const [long, short] = [all.filter(isLongHash), all.filter(isShortHash)]
+    const shown = own.map(({ commit_key }) => spellingsOf(commit_key).start ?? commit_key)
+    return { id, ...splitBounds(bounds), commits: all, long, short, shown }
   })
   const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, counted), ({ promptId }) => promptId)
   return new Map(prompts.flatMap(({ id, own, bounds, all }) => [...attribute(own, bounds, all, signals.get(id) ?? [])]))

@@ -8,8 +8,8 @@ import { splitBounds } from './attribute.ts'
 import { addCounts, totalOf } from './rate.ts'
 import { type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
 import { compareSides, type DayPair } from './side_by_side.ts'
-import { selectSignalCounts } from './store.ts'
 import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_compare.ts'
+import { selectSignalCounts } from './store_counts.ts'
 
 /** More commits with the same beginning are ambiguous anyway. */
 const maxKnownCommits = 100
@@ -32,7 +32,9 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
   const bounds = splitBounds([query.since ?? earliestInstant, query.until ?? new Date(lastStorableInstant)])
   const commits = [...base.names, ...head.names]
   const [counts, ...changes] = await Promise.all([
-    selectSignalCounts(sql, prompt.organisationId, [{ id: prompt.id, ...bounds, commits, short: [], shown: [] }]),
+    selectSignalCounts(sql, prompt.organisationId, [
+      { id: prompt.id, ...bounds, commits, long: [], short: [], shown: [] },
+    ]),
     ...[base, head].map(({ names }) => selectEntryOfCommit(sql, prompt, names)),
   ])
   const countsOf = (own: typeof counts, { names }: ResolvedCommit) =>
