@@ -50,15 +50,13 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
           from (
             select commit from known
             union
-            -- A shortened hash sorts between its first 7 characters and itself. Clients may make up any number of names there.
-            select left(long.commit, length)
+            -- A shortened hash sorts between its first 7 characters and itself.
+            select s.commit_sha
             from unnest(p.long) long (commit)
-            cross join generate_series(7, length(long.commit) - 1) length
-            where exists (
-              select from signal_commit_counts s
-              where s.organisation_id = ${organisationId} and s.prompt_id = p.id and s.minutes = 1440
-                and s.commit_sha >= left(long.commit, 7) and s.commit_sha < long.commit
-            )
+            join signal_commit_counts s
+              on s.organisation_id = ${organisationId} and s.prompt_id = p.id and s.minutes = 1440
+              and s.commit_sha >= left(long.commit, 7) and s.commit_sha < long.commit
+              and starts_with(long.commit, s.commit_sha)
             union
             select longer.commit_sha
             from unnest(p.short) short (commit)

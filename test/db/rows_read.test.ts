@@ -17,16 +17,20 @@ const hour = 3_600_000
 const start = Date.UTC(2026, 9, 1, 0, 0, 0, 1)
 const commitOf = (n: number): string => new Bun.CryptoHasher('sha1').update(`change ${n}`).digest('hex')
 
-test('an organisation that names a new commit with every signal does not make its impact slow', async () => {
+test.each([
+  ['a hash', commitOf, ''],
+  ['a name that begins like theirs', (n: number) => `release-${n}`, 'release-1'],
+])('signals that each name another commit do not make impact slow: %s', async (_, nameOf, madeUpStart) => {
   const { db } = service.services
   const { prompt, key } = await service.createTenant()
   await service.addHistory(
     prompt,
-    Array.from({ length: changes }, (_, n) => deployed(commitOf(n), new Date(start + n * hour).toISOString())),
+    Array.from({ length: changes }, (_, n) => deployed(nameOf(n), new Date(start + n * hour).toISOString())),
   )
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, metadata, created_at)
-    select p.organisation_id, p.id, 'positive', jsonb_build_object('commit_sha', encode(sha256(n::text::bytea), 'hex')),
+    select p.organisation_id, p.id, 'positive',
+      jsonb_build_object('commit_sha', ${madeUpStart}::text || encode(sha256(n::text::bytea), 'hex')),
       ${new Date(start)}::timestamptz + n * interval '108 seconds'
     from prompts p, generate_series(0, ${madeUp - 1}::integer) n
     where p.public_id = ${prompt}`

@@ -129,20 +129,3 @@ test.each(seeds)(
     )
   },
 )
-
-test('thousands of changes may have names that begin alike', async () => {
-  const { prompt, key } = await service.createTenant()
-  const at = (ms: number) => new Date(start + ms).toISOString()
-  const names = Array.from({ length: 2_000 }, (_, index) => `release-${index}`)
-  await service.addHistory(
-    prompt,
-    names.map((name, index) => deployed(name, at(index))),
-  )
-  const days = Array.from({ length: 12 }, (_, index) => at(index * 1_440 * minute))
-  const signals = days.flatMap((at) => names.map((commit): Sent => ({ value: 'positive', commit, at })))
-  await addSignals(service, prompt, signals)
-  await rollUp(service, prompt)
-  const { status, body } = await service.get(`/prompts/${prompt}/impact?limit=1`, key)
-  expect(status).toBe(200)
-  expect(body.data[0].signals).toMatchObject({ total: 12, by_commit: 12 })
-})
