@@ -7,7 +7,6 @@ import {
   type UnavailableReason,
   unavailable,
 } from '../errors.ts'
-import type { Caller, KeyVerifier } from '../keys/caller.ts'
 import { settle, watchDeadline } from '../lib/deadline.ts'
 import type { Scope } from '../lib/scopes.ts'
 import type { Log } from '../log.ts'
@@ -20,7 +19,14 @@ import {
   type RateUsage,
   tooManyRequests,
 } from './rate_limit.ts'
-import { corsHeaders, RequestContext, requireAllowedPrompt, requireNotNarrowed } from './request_context.ts'
+import {
+  type Caller,
+  corsHeaders,
+  type KeyVerifier,
+  RequestContext,
+  requireAllowedPrompt,
+  requireNotNarrowed,
+} from './request_context.ts'
 
 type Context<Params> = {
   request: Request

@@ -1,6 +1,6 @@
 import { createCommitFinder } from '../history/identity.ts'
+import { type Counts, totalOf } from '../lib/counts.ts'
 import { lastStorableInstant } from '../lib/times.ts'
-import { type Counts, totalOf } from './rate.ts'
 
 /** A change, from when it went live until the next change did. */
 export type ChangeWindow = {

@@ -1,14 +1,5 @@
-import {
-  addCounts,
-  type Counts,
-  differenceOf,
-  divideCounts,
-  type Estimate,
-  isRuledOut,
-  observedDifference,
-  scale,
-  totalOf,
-} from './rate.ts'
+import { addCounts, type Counts, divideCounts, totalOf } from '../lib/counts.ts'
+import { differenceOf, type Estimate, isRuledOut, observedDifference, scale } from './rate.ts'
 import type { Impact } from './schema.ts'
 
 type Comparison = {

@@ -1,12 +1,12 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import { addCounts, totalOf } from '../lib/counts.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
-import { dayMs } from '../lib/times.ts'
 import { findOwnPrompts, listPrompts } from '../prompts/find.ts'
 import type { PromptRow } from '../prompts/schema.ts'
 import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { addCounts, rateOf, totalOf } from './rate.ts'
+import { rateOf } from './rate.ts'
 import { compareChanges } from './read.ts'
 import type { Impact } from './schema.ts'
 import type { OverviewQuery, RecentSignals } from './schema_overview.ts'
@@ -16,6 +16,7 @@ import { selectNewestChanges } from './store.ts'
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 
 const shownDays = 30
+const dayMs = 86_400_000
 /** Bounds how long a transaction holds the embedded engine's one connection. */
 const promptsPerTransaction = 10
 

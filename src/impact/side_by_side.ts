@@ -1,5 +1,6 @@
+import { addCounts, type Counts, divideCounts, totalOf } from '../lib/counts.ts'
 import { compare } from './compare.ts'
-import { addCounts, type Counts, divideCounts, rateOf, scale, totalOf } from './rate.ts'
+import { rateOf, scale } from './rate.ts'
 
 /** The signals of both sides on one day, UTC. */
 export type DayPair = { date: string; base: Counts; head: Counts }

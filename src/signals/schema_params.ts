@@ -1,18 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { cursorPageParams } from '../lib/cursor_page.ts'
 import { choiceParam, defineParams, idParam, type Param, type QueryOf, timeParam } from '../lib/params.ts'
+import { metadataPrefix, parseMetadataField, parseStorable } from '../stats/schema.ts'
 
 /** How many metadata fields one request may filter by. */
 const maxMetadataFilters = 5
-const prefix = 'metadata.'
-
-/** Postgres stores no NUL and no lone surrogate, so no metadata contains them. */
-const parseStorable = (text: string): string | undefined =>
-  text.includes('\0') || !text.isWellFormed() ? undefined : text
-
-/** The name of a top-level field, written as `metadata.FIELD`. */
-export const parseMetadataField = (text: string): string | undefined =>
-  text.startsWith(prefix) && text.length > prefix.length ? parseStorable(text.slice(prefix.length)) : undefined
 
 /** The filters that lists and exports share. */
 const valueAndRange = {
@@ -29,7 +21,7 @@ function requireOrder({ since, until }: Record<'since' | 'until', Date | null>, 
 
 /** The `metadata.*` filters, sorted by name so that a cursor does not depend on the order in which they are sent. */
 function parseMetadataFilters(given: URLSearchParams, reject: Reject): [key: string, text: string][] {
-  const names = [...new Set(given.keys())].filter((name) => name.startsWith(prefix)).sort()
+  const names = [...new Set(given.keys())].filter((name) => name.startsWith(metadataPrefix)).sort()
   const excess = names[maxMetadataFilters]
   if (excess !== undefined) reject(excess, `must be one of at most ${maxMetadataFilters} metadata filters`)
   return names.flatMap((name) => {

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { addCounts, type Counts, shareOf, totalOf } from '../impact/rate.ts'
+import { addCounts, type Counts, shareOf, totalOf } from '../lib/counts.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { nextStart, startBefore, startsBetween } from './intervals.ts'

@@ -1,7 +1,6 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { choiceParam, defineParams, param, timeParam } from '../lib/params.ts'
 import { nullable } from '../lib/typebox.ts'
-import { parseMetadataField } from '../signals/schema_params.ts'
 
 const counts = {
   positive: Type.Integer(),
@@ -99,6 +98,18 @@ export function parseZone(name: string): string | undefined {
     return undefined
   }
 }
+
+export const metadataPrefix = 'metadata.'
+
+/** Postgres stores no NUL and no lone surrogate, so no metadata contains them. */
+export const parseStorable = (text: string): string | undefined =>
+  text.includes('\0') || !text.isWellFormed() ? undefined : text
+
+/** The name of a top-level field, written as `metadata.FIELD`. */
+export const parseMetadataField = (text: string): string | undefined =>
+  text.startsWith(metadataPrefix) && text.length > metadataPrefix.length
+    ? parseStorable(text.slice(metadataPrefix.length))
+    : undefined
 
 export const statsParams = defineParams({
   interval: choiceParam(intervals, 'Length of a point. Weeks begin on Monday.', 'day'),

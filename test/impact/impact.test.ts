@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { type Counts, differenceOf, divideCounts } from '../../src/impact/rate.ts'
+import { differenceOf } from '../../src/impact/rate.ts'
+import { type Counts, divideCounts } from '../../src/lib/counts.ts'
 import { invalid } from '../client.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged, rollUp, type Sent, signals } from './history.ts'

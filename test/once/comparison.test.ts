@@ -1,16 +1,9 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
 import { compare, designEffectOf, verdictFor } from '../../src/impact/compare.ts'
-import {
-  addCounts,
-  type Counts,
-  differenceOf,
-  divideCounts,
-  logEvidence,
-  rateOf,
-  totalOf,
-} from '../../src/impact/rate.ts'
+import { differenceOf, logEvidence, rateOf } from '../../src/impact/rate.ts'
 import { blockByDay, type DayPair } from '../../src/impact/side_by_side.ts'
+import { addCounts, type Counts, divideCounts, totalOf } from '../../src/lib/counts.ts'
 import { inFullRun } from '../full.ts'
 
 const defaultMargin = 0.05

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
 import { compare, verdictFor } from '../../src/impact/compare.ts'
-import { type Counts, differenceOf, type Estimate, logBeta, logGamma, rateOf, totalOf } from '../../src/impact/rate.ts'
+import { differenceOf, type Estimate, logBeta, logGamma, rateOf } from '../../src/impact/rate.ts'
+import { type Counts, totalOf } from '../../src/lib/counts.ts'
 import { inFullRun } from '../full.ts'
 
 const side = (positive: number, total: number): Counts => ({ positive, negative: total - positive })

@@ -1,4 +1,5 @@
-import { type Counts, rateOf } from '../../impact/rate.ts'
+import { rateOf } from '../../impact/rate.ts'
+import type { Counts } from '../../lib/counts.ts'
 import { type DrawnEstimate, Line } from './line.tsx'
 
 const [width, height, edge] = [120, 28, 2]

@@ -1,5 +1,6 @@
-import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
+import { type Estimate, rateOf } from '../../impact/rate.ts'
 import { verdictSigns } from '../../impact/sentence.ts'
+import type { Counts } from '../../lib/counts.ts'
 import type { Schemas } from '../client/api.ts'
 import { formatExactPercent, formatNumber, formatPercent } from './format.ts'
 import type { Column } from './table.tsx'

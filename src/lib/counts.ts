@@ -1,0 +1,26 @@
+// The console imports this file in the browser, so it imports nothing.
+
+/** The signals of one side. Effective counts need not be whole numbers. */
+export type Counts = { positive: number; negative: number }
+
+export const totalOf = ({ positive, negative }: Counts): number => positive + negative
+
+export function addCounts(all: Counts[]): Counts {
+  const sum = { positive: 0, negative: 0 }
+  for (const { positive, negative } of all) {
+    sum.positive += positive
+    sum.negative += negative
+  }
+  return sum
+}
+
+export const divideCounts = ({ positive, negative }: Counts, by: number): Counts => ({
+  positive: positive / by,
+  negative: negative / by,
+})
+
+/** The share of positive signals, rounded to a part of `parts`; null without signals. */
+export function shareOf(counts: Counts, parts: number): number | null {
+  const total = totalOf(counts)
+  return total === 0 ? null : Math.round((counts.positive / total) * parts) / parts
+}
