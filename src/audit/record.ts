@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
-import type { Caller } from '../http/request_context.ts'
+import type { Caller } from '../keys/caller.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import type { Deadline } from '../lib/deadline.ts'
 import type { PermitRequest } from '../lib/semaphore.ts'

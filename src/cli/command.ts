@@ -2,6 +2,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Clock } from '../clock.ts'
 import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
+import { dayMs, hourMs, minuteMs } from '../lib/times.ts'
 import { describeDetails, findProblem, type Grammar, parseUsage } from './grammar.ts'
 import type { Interruption } from './interruption.ts'
 import type { Output } from './output.ts'
@@ -37,7 +38,7 @@ export type Command = {
   run(context: Context): Promise<void>
 }
 
-const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const unitMs = { s: 1_000, m: minuteMs, h: hourMs, d: dayMs }
 
 const idPrefixes = { ORG: 'org_', PROMPT: 'pmt_' } as const
 

@@ -1,7 +1,7 @@
+import { dayMs } from '../lib/times.ts'
+
 // Six weeks of three invented prompts. Times are relative to the start of the current day, UTC, so that every day has the
 // same signals and every verdict is the same, whenever the demo starts.
-
-const dayMs = 86_400_000
 
 const people = {
   ada: { name: 'Ada Example', email: 'ada@example.com' },

@@ -1,7 +1,7 @@
 import type { ImpactSource } from '../impact/command_source.ts'
 import { markdownStyle, type ReportQuery, readReport, textStyle, writeReport } from '../impact/report.ts'
 import { describeChange } from '../impact/sentence.ts'
-import { parseTime } from '../lib/times.ts'
+import { dayMs, parseTime } from '../lib/times.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
 import { checkUrl, withSource } from './remote.ts'
 
@@ -37,7 +37,6 @@ async function showReport({ args, clock, config, output }: Context, source: Impa
 
 /** How far back a report looks; further for a pull request or a commit, which is only one. */
 const [defaultDays, defaultDaysOfOne] = [7, 90]
-const dayMs = 86_400_000
 
 function reportQuery(args: Arguments, now: Date): ReportQuery {
   const [pullRequest, commit] = [args.text('pr'), args.text('commit')]

@@ -4,13 +4,13 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { pruneTable } from '../db/prune.ts'
 import { randomBase62 } from '../lib/base62.ts'
+import { dayMs } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { pingResult, resultOf } from './schema.ts'
 import { selectWebhookState, upsertWebhook } from './store.ts'
 
 /** More than 256 bits of randomness. */
 const secretLength = 43
-const dayMs = 24 * 3_600_000
 /** GitHub redelivers for three days at most. */
 const deliveriesKeptMs = 7 * dayMs
 /** How long pushes wait for a pull request from their branch, and closed pull requests to be reopened. */

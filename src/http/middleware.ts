@@ -7,6 +7,7 @@ import {
   type UnavailableReason,
   unavailable,
 } from '../errors.ts'
+import type { Caller, KeyVerifier } from '../keys/caller.ts'
 import { settle, watchDeadline } from '../lib/deadline.ts'
 import type { Scope } from '../lib/scopes.ts'
 import type { Log } from '../log.ts'
@@ -19,14 +20,7 @@ import {
   type RateUsage,
   tooManyRequests,
 } from './rate_limit.ts'
-import {
-  type Caller,
-  corsHeaders,
-  type KeyVerifier,
-  RequestContext,
-  requireAllowedPrompt,
-  requireNotNarrowed,
-} from './request_context.ts'
+import { corsHeaders, RequestContext, requireAllowedPrompt, requireNotNarrowed } from './request_context.ts'
 
 type Context<Params> = {
   request: Request

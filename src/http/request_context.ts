@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { type ApiError, forbidden, invalid, notFound, ServiceError, statusOfCode } from '../errors.ts'
+import type { Caller } from '../keys/caller.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
 import { matchesOrigin } from '../lib/origins.ts'
 import type { Scope } from '../lib/scopes.ts'
@@ -128,27 +129,6 @@ function parseIdempotencyKey(header: string | null): string | null {
     { path: 'Idempotency-Key', message: `must have 1 to ${maxKeyLength} printable ASCII characters` },
   ])
 }
-
-export type Caller = {
-  id: number
-  organisationId: number
-  /** Public ids. */
-  org: string
-  key: string
-  scopes: Scope[]
-  /** Null for a key that does not expire. */
-  expiresAt: Date | null
-  browser: {
-    origins: string[]
-    prompts: string[] | null
-    monthlyLimit: number | null
-    /** The key itself, or the first key of the rotations that led to it. */
-    countedWith: number
-  } | null
-}
-
-/** Throws or rejects with `unauthorized`. Returns a cached key without a promise, which would cost throughput. */
-export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>
 
 /** A handler goes on with the key as it was when the request began, so the key must still have every right of then. */
 export function requireNotNarrowed(before: Caller, now: Caller): void {

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { addCounts, totalOf } from '../lib/counts.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
+import { dayMs } from '../lib/times.ts'
 import { findOwnPrompts, listPrompts } from '../prompts/find.ts'
 import type { PromptRow } from '../prompts/schema.ts'
 import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
@@ -16,7 +17,6 @@ import { selectNewestChanges } from './store.ts'
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 
 const shownDays = 30
-const dayMs = 86_400_000
 /** Bounds how long a transaction holds the embedded engine's one connection. */
 const promptsPerTransaction = 10
 

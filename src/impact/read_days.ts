@@ -2,6 +2,7 @@ import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { showTitledEntry } from '../history/schema.ts'
 import { totalOf } from '../lib/counts.ts'
+import { dayMs } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, type DayCounts, daysOf } from './attribute.ts'
 import { effectiveCounts, verdictFor } from './compare.ts'
@@ -37,7 +38,6 @@ function describeHealth(counts: ChangeCounts, days: number) {
 
 /** More days are left out, oldest first. */
 const maxShownDays = 366
-const dayMs = 86_400_000
 
 /**
  * The difference after each day of a change: between its signals up to then and all those of the change before it. Null for

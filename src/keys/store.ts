@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { Caller } from '../http/request_context.ts'
+import type { Caller } from './caller.ts'
 import type { KeyRow } from './schema.ts'
 
 export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins' | 'prompts' | 'monthly_limit'>

@@ -2,10 +2,10 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
-import type { Caller, KeyVerifier } from '../http/request_context.ts'
 import { randomBase62, toBase62 } from '../lib/base62.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
+import type { Caller, KeyVerifier } from './caller.ts'
 import { findLiveKeys, markKeysUsed } from './store.ts'
 
 const shape = /^psk_[0-9A-Za-z]{36}$/

@@ -1,3 +1,5 @@
+export const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000]
+
 const shape = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
 /** The last instant that can be stored: ISO 8601 writes the years from 10000 on differently. */

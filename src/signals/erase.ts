@@ -4,7 +4,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { whyUnavailable } from '../db/errors.ts'
 import { notFound } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
-import { earlierOf } from '../lib/times.ts'
+import { dayMs, earlierOf } from '../lib/times.ts'
 import { selectRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
@@ -26,7 +26,6 @@ export type PurgeSource = SignalSource & { publicId: string }
 const [minStepRows, maxStepRows] = [500, 10_000]
 /** A statement that waits for a lock or the disk waits for the step. */
 const maxStepMs = 30
-const dayMs = 86_400_000
 /** No signal has an earlier or a later time. */
 const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
 

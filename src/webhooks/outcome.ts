@@ -1,4 +1,6 @@
 // Decides what follows from an attempt. Pure: the caller gives the time and the random number.
+
+import { dayMs, hourMs, minuteMs } from '../lib/times.ts'
 import type { Reply } from './post.ts'
 
 export type Outcome = {
@@ -12,11 +14,10 @@ export type Outcome = {
 /** `attempts` were made before this one; `failingSince` is the first failure since the last success. */
 type State = { attempts: number; failingSince: Date | null }
 
-const [minuteMs, hourMs] = [60_000, 3_600_000]
 /** How long after the attempt before it each attempt follows. The first one follows the event. */
 const stepsMs = [0, 5_000, 5 * minuteMs, 30 * minuteMs, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hourMs)]
 const jitter = 0.2
-const disabledAfterMs = 5 * 24 * hourMs
+const disabledAfterMs = 5 * dayMs
 
 /** 2xx is a success. A redirect is a failure, because nothing checks where it leads. */
 export const isDelivered = ({ code }: Reply): boolean => code !== null && code >= 200 && code < 300

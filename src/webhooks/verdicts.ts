@@ -5,6 +5,7 @@ import { type DecidedImpact, readDecidedImpacts } from '../impact/read.ts'
 import { describeChange } from '../impact/sentence.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { yieldFor } from '../lib/periodic.ts'
+import { dayMs } from '../lib/times.ts'
 import { readPrompts } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { emitEvent } from './events.ts'
@@ -34,7 +35,6 @@ const [leaseSeconds, renewEveryMs] = [20, 5_000]
 const [promptsPerStep, promptsPerEmbeddedStep] = [50, 10]
 /** Which changes are watched: the live one, and the newest of the last days. */
 const [watchedDays, maxWatched] = [30, 25]
-const dayMs = 86_400_000
 
 /** Goes through the prompts of an organisation. Each step returns false if it failed for one. */
 type Pass = { steps: AsyncGenerator<boolean>; startedAt: number; state: string; isDone: boolean; hasFailed: boolean }

@@ -81,8 +81,10 @@ test('no feature knows the store or the routes of another', () => {
   expect(wrong).toEqual([])
 })
 
-test('http knows no feature, not even a type of one', () => {
-  expect(imports.filter(({ from, target }) => layer(from) === 'http' && feature(target))).toEqual([])
+test('http knows no feature, not even a type of one but who calls', () => {
+  const wrong = imports.filter(({ from, target }) => layer(from) === 'http' && feature(target))
+  expect(wrong.filter(({ target }) => target !== 'src/keys/caller.ts')).toEqual([])
+  expect(importsOf('src/keys/caller.ts')).toMatchObject([{ target: 'src/lib/scopes.ts', isType: true }])
 })
 
 test('no two files import each other, directly or through others', () => {
