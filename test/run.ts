@@ -95,7 +95,7 @@ async function runAll(given: string[]): Promise<void> {
   if (!isWhole) return
   await runCommand('Tests under faults', 'test/faults/run.ts', isFull ? [] : ['--few'])
   if (!isFull) return
-  if (canProvide(clusterPrograms)) await runCommand('Tests on a cluster', 'test/cluster/run.ts')
+  if (canProvide(clusterPrograms)) await runCommand('Tests on a cluster', 'test/faults/run.ts', ['--cluster'])
   else console.log('\nTests on a cluster left out: `bun run test:cluster` says what to install')
 }
 

@@ -1,11 +1,11 @@
 // What must hold through every fault beside the ledger: the limit at each moment, and a service that mends itself.
 import type postgres from 'postgres'
-import { type Cluster, readGate } from './cluster.ts'
-import { compare, type Findings } from './findings.ts'
-import { createSignalRequest, type Ledger, send, sendTogether } from './load.ts'
-import type { Replica, Tenant } from './post.ts'
-import { repeat } from './repeat.ts'
+import { compare, countRows, type Findings } from './audit.ts'
+import { createSignal, type Replica, repeat, send, sendTogether, type Tenant } from './load.ts'
+import { readGate, type System } from './system.ts'
 
+/** Its first nine tenths fit into one batch. */
+export const SMALL_LIMIT = 1_000
 /** Shorter than the driver waits for a connection, so that a pool which cannot mend itself is found out. */
 const RECOVERY_MS = 2_500
 const SAMPLE_MS = 40
@@ -43,10 +43,10 @@ export function watch(sql: postgres.Sql, { organisation }: Tenant): { stop(): Pr
   }
 }
 
-export async function awaitRecovery({ ledger, replicas, tenants }: Cluster): Promise<Findings> {
+export async function awaitRecovery({ ledger, replicas, tenants }: System): Promise<Findings> {
   let steady = 0
   return awaitEach(replicas, 'served again', async (replica) => {
-    const { status } = await send(ledger, replica, createSignalRequest(tenants[0] as Tenant, false))
+    const { status } = await send(ledger, replica, createSignal(tenants[0] as Tenant))
     steady = status === 201 ? steady + 1 : 0
     return steady > 0 && steady % STEADY === 0
   })
@@ -56,14 +56,15 @@ export async function awaitRecovery({ ledger, replicas, tenants }: Cluster): Pro
  * Waits until a request through each replica moves the count in Redis. The organisation must be full, as the gate is not
  * called far from the limit; a replica calls it again a second after the last refusal was confirmed.
  */
-export function awaitGate({ ledger, replicas, redis }: Cluster, tenant: Tenant): Promise<Findings> {
-  return awaitEach(replicas, 'gate used', (replica) => movesGate(ledger, redis, replica, tenant))
-}
+export const awaitGate = (system: System, tenant: Tenant): Promise<Findings> =>
+  awaitEach(system.redisUrls.length === 0 ? [] : system.replicas, 'gate used', (replica) =>
+    movesGate(system, replica, tenant),
+  )
 
-export async function movesGate(ledger: Ledger, redis: { url: string }, replica: Replica, tenant: Tenant) {
-  const before = await readGate(redis.url, tenant.organisation)
-  await send(ledger, replica, createSignalRequest(tenant, false))
-  const after = await readGate(redis.url, tenant.organisation)
+export async function movesGate({ ledger, redisUrls }: System, replica: Replica, tenant: Tenant): Promise<boolean> {
+  const before = await readGate(redisUrls, tenant)
+  await send(ledger, replica, createSignal(tenant))
+  const after = await readGate(redisUrls, tenant)
   return after !== null && after !== before
 }
 
@@ -82,24 +83,20 @@ async function awaitEach(replicas: Replica[], what: string, isSo: (replica: Repl
   return { figures: `${what} after ${times.join(' and ')} ms`, problems }
 }
 
-/** Uses the month up through both replicas: exactly to its limit, and no further. */
-export async function fill(
-  { ledger, replicas, sql }: { ledger: Ledger; replicas: Replica[]; sql: postgres.Sql },
-  small: Tenant,
-  limit: number,
-): Promise<Findings> {
+/** Uses the month up through the replicas: exactly to its limit, and no further. */
+export async function fill({ ledger, replicas, sql }: System, small: Tenant): Promise<Findings> {
   const problems: string[] = []
   const sendAll = (number: number) => sendTogether(ledger, replicas, small, number)
   let statuses: number[] = []
-  for (let asked = 0; asked <= limit && !statuses.includes(429); asked += 16) {
+  for (let asked = 0; asked <= SMALL_LIMIT && !statuses.includes(429); asked += 16) {
     statuses = (await sendAll(16)).map(({ status }) => status)
   }
   for (const { status, text } of await sendAll(2)) {
-    const { code, used, limit: said } = JSON.parse(text || '{}').error ?? {}
-    compare(problems, 'the request after the last', [429, 'rate_limited', limit, limit], [status, code, used, said])
+    const { code, used, limit } = JSON.parse(text || '{}').error ?? {}
+    const expected = [429, 'rate_limited', SMALL_LIMIT, SMALL_LIMIT]
+    compare(problems, 'the request after the last', expected, [status, code, used, limit])
   }
-  const [row] = await sql<[{ rows: number }]>`
-    select count(*)::int as rows from signals where organisation_id = ${small.organisation}`
-  compare(problems, 'signals of the full organisation', limit, row.rows)
-  return { figures: `filled to ${row.rows} of ${limit}`, problems }
+  const rows = await countRows(sql, small)
+  compare(problems, 'signals of the full organisation', SMALL_LIMIT, rows)
+  return { figures: `filled to ${rows} of ${SMALL_LIMIT}`, problems }
 }

@@ -1,63 +1,100 @@
-// The guarantees under faults: two replicas of the binary on a real Postgres and Redis, under load, one fault after
-// the other. bun test/faults/run.ts [--few] [--built] [a word of the names of some faults]
+// The guarantees under faults: replicas of the binary on real servers, under load, one fault after the other.
+// bun test/faults/run.ts [--few] [--built] [a word of the names of some faults]
+// bun test/faults/run.ts --cluster: on highly available servers, which lose one after the other.
+// bun test/faults/run.ts --soak [--seconds 600] [--embedded]: no fault, for a long time.
 // --few: only the faults of every run. --built: uses the binary as it is.
 import { parseArgs } from 'node:util'
 import { buildBinary } from '../build.ts'
-import { auditLedger } from './audit.ts'
-import { auditReads, startCounting } from './audit_reads.ts'
-import { auditWrites } from './audit_writes.ts'
-import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
-import { type Cluster, startCluster } from './cluster.ts'
-import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
-import type { Findings } from './findings.ts'
-import { prefill, sendTogether, startLoad } from './load.ts'
-import { report, runChecks } from './report.ts'
-import { startWriters } from './writes.ts'
+import { clusterPrograms, findOrInstall } from '../programs.ts'
+import { audit, type Findings, startCounting } from './audit.ts'
+import { awaitGate, awaitRecovery, fill, SMALL_LIMIT, watch } from './checks.ts'
+import { clusterFaults } from './cluster_faults.ts'
+import { type Fault, faults } from './faults.ts'
+import { prefill, type Replica, sendTogether, startLoad } from './load.ts'
+import { createSoak, SOAK_CLIENTS } from './soak.ts'
+import { type Cleanups, type System, startClustered, startEmbedded, startPlain } from './system.ts'
 
 const BURST = 40
 /** The time of load before and after a fault, to have answers from both sides of it. */
 const CALM_MS = 400
 
-await runChecks(async (cleanups, orInterrupted) => {
-  const { values, positionals } = parseArgs({
-    options: { few: { type: 'boolean' }, built: { type: 'boolean' } },
-    allowPositionals: true,
-  })
+const { values, positionals } = parseArgs({
+  options: {
+    few: { type: 'boolean' },
+    built: { type: 'boolean' },
+    cluster: { type: 'boolean' },
+    soak: { type: 'boolean' },
+    seconds: { type: 'string', default: '600' },
+    embedded: { type: 'boolean' },
+  },
+  allowPositionals: true,
+})
+const total = { passed: 0, failed: 0 }
+const cleanups: Cleanups = []
+const interruption = new Promise<never>((_, reject) => {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => reject(new Error(`Interrupted by ${signal}`)))
+  }
+})
+// It may come when nobody waits for it: at the start, which has to end before it can be undone.
+interruption.catch(() => {})
+
+try {
+  await runChosen()
+} catch (error) {
+  total.failed++
+  console.error(error)
+}
+for (const cleanup of cleanups.reverse()) await cleanup().catch(console.error)
+console.log(`${total.passed} passed, ${total.failed} failed`)
+process.exit(total.failed === 0 ? 0 : 1)
+
+async function runChosen(): Promise<void> {
   const [word = ''] = positionals
   const chosen = faults.filter(({ name, isInEveryRun }) => name.includes(word) && (isInEveryRun || !values.few))
   if (chosen.length === 0) throw new Error(`No fault is named "${word}"`)
+  if (values.cluster) await findOrInstall(clusterPrograms)
   if (!values.built) await buildBinary()
-  const cluster = await startCluster(cleanups)
-  for (const fault of chosen) report(fault.name, await orInterrupted(check(cluster, fault)))
-})
+  if (values.cluster) return checkAll(await startClustered(cleanups), clusterFaults)
+  if (!values.soak) return checkAll(await startPlain(cleanups), chosen)
+  const start = values.embedded ? startEmbedded : startPlain
+  await checkAll<System>(await start(cleanups, SOAK_CLIENTS), [createSoak(Number(values.seconds))])
+}
 
-async function check(cluster: Cluster, { inject }: Fault): Promise<Findings[]> {
-  const { author, ledger, replicas, sql, tenants, writes } = cluster
+/** Prints what was found under each fault. */
+async function checkAll<S extends System>(system: S, list: Fault<S>[]): Promise<void> {
+  for (const fault of list) {
+    const findings = await Promise.race([check(system, fault), interruption])
+    const problems = findings.flatMap((one) => one.problems)
+    total[problems.length === 0 ? 'passed' : 'failed']++
+    const figures = findings.map((one) => one.figures).join('; ')
+    console.log(`${problems.length === 0 ? 'pass' : 'FAIL'} ${fault.name}: ${figures}`)
+    for (const problem of problems) console.log(`     ${problem}`)
+  }
+}
+
+async function check<S extends System>(system: S, { inject }: Fault<S>): Promise<Findings[]> {
+  const { ledger, replicas, sql, tenants } = system
   const from = ledger.attempts.length
-  const fromWrite = writes.attempts.length
-  const small = await cluster.createTenant(SMALL_LIMIT)
-  await prefill(ledger, replicas[0], small, SMALL_LIMIT)
+  const small = await system.createTenant(SMALL_LIMIT)
+  await prefill(ledger, replicas[0] as Replica, small, SMALL_LIMIT)
   const watcher = watch(sql, small)
-  const load = startLoad(ledger, replicas, tenants, small)
+  const load = startLoad(system, small)
   const counting = startCounting(sql, [...tenants, small])
-  const writers = startWriters(writes, replicas, author)
   try {
     await Bun.sleep(CALM_MS)
     const burst = sendTogether(ledger, replicas, small, BURST)
     // On their way, and not yet answered.
     await Bun.sleep(2)
-    const assess = await inject(cluster, small)
-    const service = await awaitRecovery(cluster)
+    const assess = await inject(system, small)
+    const service = await awaitRecovery(system)
     await Bun.sleep(CALM_MS)
-    await Promise.all([writers.stop(), counting.stop(), burst, load.stop()])
-    const filled = await fill(cluster, small, SMALL_LIMIT)
-    const gate = await awaitGate(cluster, small)
+    await Promise.all([counting.stop(), burst, load.stop()])
+    const filled = await fill(system, small)
+    const gate = await awaitGate(system, small)
     const watched = await watcher.stop()
-    const recorded = await auditLedger(sql, ledger, from)
-    const written = await auditWrites(sql, writes, fromWrite, author, replicas[0])
-    const readBack = await auditReads(sql, replicas, [...tenants, small])
-    return [await assess(), recorded, readBack, written, watched, filled, service, gate]
+    return [assess(), ...(await audit(system, small, from)), watched, filled, service, gate]
   } finally {
-    await Promise.all([load.stop(), counting.stop(), writers.stop(), watcher.stop()])
+    await Promise.all([load.stop(), counting.stop(), watcher.stop()])
   }
 }

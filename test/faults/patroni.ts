@@ -1,10 +1,14 @@
-// A Postgres node under Patroni, and the etcd in which the nodes agree on their leader.
+// Three Postgres nodes under Patroni, one of them a synchronous standby, the etcd in which they agree on their leader, and
+// HAProxy in front of that.
 import { writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { farTimeZones } from '../environment.ts'
 import { eventually } from '../program.ts'
+import { clusterPrograms, findOrInstall } from '../programs.ts'
+import { withPostgres } from '../services.ts'
 import { findFreePort, type Server, startThrowaway } from '../throwaway.ts'
+import type { Cleanups } from './system.ts'
 
 export type Node = Awaited<ReturnType<typeof startNode>>
 
@@ -17,9 +21,89 @@ const RECONNECT = '500ms'
 /** For a failover, or for a node to follow the new leader, on the slowest machine. */
 export const SETTLE_MS = 120_000
 
-export const get = (url: string) => fetch(url, { signal: AbortSignal.timeout(2_000) })
+const get = (url: string) => fetch(url, { signal: AbortSignal.timeout(2_000) })
 
-export async function startEtcd(program: string): Promise<Server> {
+export async function startPostgresCluster(cleanups: Cleanups) {
+  const [postgresFolder = '', patroni = '', etcdPath = '', haproxyPath = ''] = await findOrInstall(clusterPrograms)
+  const etcd = await startEtcd(etcdPath)
+  cleanups.push(etcd.stop)
+  const scope = basename(etcd.url)
+  const nodes: Node[] = []
+  cleanups.push(() => Promise.all(nodes.map(({ stop }) => stop())))
+  for (const name of ['one', 'two', 'three']) {
+    nodes.push(await startNode(name, scope, etcd, patroni, postgresFolder))
+  }
+
+  const isLeader = ({ api }: Node) =>
+    get(`${api}/primary`).then(
+      ({ status }) => status === 200,
+      () => false,
+    )
+  async function findLeader(): Promise<Node | undefined> {
+    const answers = await Promise.all(nodes.map(isLeader))
+    return nodes.find((_, index) => answers[index])
+  }
+  /** A leader, a synchronous standby and another one, of the same history: the next leader loses nothing. */
+  async function describe(): Promise<string> {
+    type Member = { role: string; state: string; timeline?: number }
+    const answer = await get(`${(await findLeader())?.api}/cluster`).catch(() => undefined)
+    const { members = [] } = ((await answer?.json()) ?? {}) as { members?: Member[] }
+    const timelines = new Set(members.map(({ timeline }) => timeline))
+    const states = members.map(({ role, state }) => `${role} ${state === 'streaming' ? 'running' : state}`)
+    return [...states.sort(), `timelines ${timelines.size}`].join()
+  }
+  const awaitWhole = () =>
+    eventually(describe, 'leader running,replica running,sync_standby running,timelines 1', SETTLE_MS)
+  await awaitWhole()
+
+  const haproxy = await startHaproxy(haproxyPath, nodes, scope)
+  cleanups.push(haproxy.stop)
+  return {
+    nodes,
+    hostsUrl: `postgres://postgres@${nodes.map(({ address }) => address).join()}/postgres`,
+    proxyUrl: haproxy.url,
+    findLeader,
+    awaitWhole,
+  }
+}
+
+function startHaproxy(program: string, nodes: Node[], scope: string): Promise<Server> {
+  return startThrowaway((folder) => {
+    const file = join(folder, 'haproxy.cfg')
+    const servers = nodes.map(({ name, address, api }) => `  server ${name} ${address} check port ${new URL(api).port}`)
+    const configOf = (port: number) => `defaults
+  mode tcp
+  timeout connect 2s
+  # Otherwise a connection to a leader that has just left waits for seconds.
+  retries 0
+  timeout client 1h
+  timeout server 1h
+listen postgres
+  bind 127.0.0.1:${port}
+  option httpchk GET /primary
+  http-check expect status 200
+  default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
+${servers.join('\n')}
+`
+    return {
+      name: 'HAProxy',
+      command: (port) => {
+        writeFileSync(file, configOf(port))
+        return [program, '-db', '-f', file]
+      },
+      url: (port) => `postgres://postgres@127.0.0.1:${port}/postgres`,
+      // Patroni gives every node the name of its cluster.
+      folderOf: (url) =>
+        withPostgres(url, async (sql) => {
+          const [row] = await sql`select current_setting('cluster_name') as name`
+          return row?.name === scope ? folder : ''
+        }),
+      stopSignal: 'SIGTERM',
+    }
+  })
+}
+
+async function startEtcd(program: string): Promise<Server> {
   const peer = `http://127.0.0.1:${await findFreePort()}`
   // Its version 3.4 runs there only when it is told to.
   const prefix = process.arch === 'arm64' ? ['env', 'ETCD_UNSUPPORTED_ARCH=arm64'] : []
@@ -54,7 +138,7 @@ export async function startEtcd(program: string): Promise<Server> {
   })
 }
 
-export async function startNode(name: string, scope: string, etcd: Server, patroni: string, postgresFolder: string) {
+async function startNode(name: string, scope: string, etcd: Server, patroni: string, postgresFolder: string) {
   const address = `127.0.0.1:${await findFreePort()}`
   let data = ''
   let isStopped = false
