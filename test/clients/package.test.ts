@@ -1,17 +1,19 @@
 // The package as it is installed: into an empty project, on each runtime.
-import { beforeAll, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { assign } from '../../clients/typescript/src/assign.ts'
+import { createClient } from '../../clients/typescript/src/index.ts'
 import { launchBrowser } from '../browser.ts'
 import { readBlock } from '../documents.ts'
+import { inFullRun } from '../full.ts'
 import { createFolder, eventually } from '../program.ts'
-import { entry } from '../service.ts'
+import { entry, type Tenant } from '../service.ts'
 import { serveInTest, useNewTenant, useService } from '../use.ts'
+import { createNetwork, type Fault, python, root } from './network.ts'
 
-const root = join(import.meta.dir, '../..')
 const service = useService()
 const tenant = useNewTenant(service)
 const project = createFolder()
@@ -50,18 +52,22 @@ test.each([
   expect(gzipSync(await (outputs[0] as Blob).text(), { level: 9 }).length).toBeLessThanOrEqual(limit)
 })
 
-const program = `
+const javascript = `
 import { createClient, createSignalBuffer } from 'prompt-signals-client'
 import { createSignals } from 'prompt-signals-client/signals'
 const { URL, KEY, PROMPT } = globalThis.process.env
+const show = (value) => console.log(JSON.stringify(value))
+`
+const inJavascript = {
+  work: `
 const client = createClient({ url: URL, key: KEY })
 await createSignals({ url: URL, key: KEY }).record(PROMPT, 'positive', { commit: 'c0ffee1' })
-await client.signals.recordMany(PROMPT, [{ value: 'negative' }, { value: 'positive' }])
+await client.signals.recordMany(PROMPT, [{ value: 'negative' }, { value: 'maybe' }])
 const buffer = createSignalBuffer({ signals: client.signals })
 buffer.record(PROMPT, 'positive')
 await buffer.close()
 const all = async (list) => { const items = []; for await (const item of list) items.push(item); return items }
-console.log(JSON.stringify({
+show({
   listed: (await all(client.signals.list(PROMPT, { value: 'positive' }))).length,
   exported: (await all(client.signals.export(PROMPT))).length,
   history: (await all(client.history.list(PROMPT))).map((entry) => entry.action),
@@ -71,29 +77,95 @@ console.log(JSON.stringify({
   used: (await client.usage()).used,
   prompts: (await all(client.prompts.list())).length,
   prompt: (await client.prompts.get(PROMPT)).id === PROMPT,
-}))
-`
+})`,
+  recordMany: (number: number, batchSize: number) => `
+const { signals } = createClient({ url: URL, key: KEY, retries: 1 })
+const buffer = createSignalBuffer({ signals, batchSize: ${batchSize}, intervalMs: 5 })
+const recorded = Array.from({ length: ${number} }, (_, n) => buffer.record(PROMPT, 'positive', { metadata: { n } }))
+await buffer.close()
+show((await Promise.all(recorded)).map(({ id }) => id))`,
+}
 
-test.each([
-  ['node', ['node']],
-  ['Bun', ['bun']],
-  ['Deno', [deno, 'run', '--allow-all']],
-])('the installed package works on %s', async (_, runtime) => {
-  await service.addHistory(tenant.prompt, [entry({ created_at: '2020-01-01T00:00:00Z' })])
-  writeFileSync(join(project, 'program.mjs'), program)
-  const env = { URL: service.url, KEY: tenant.key, PROMPT: tenant.prompt, DENO_DIR: createFolder() }
-  expect(JSON.parse(await run([...runtime, 'program.mjs'], project, env))).toEqual({
-    ...{
-      listed: 3,
-      exported: 4,
+const inPython = {
+  work: `
+client.record(prompt, "positive", commit="c0ffee1")
+client.record_many(prompt, [{"value": "negative"}, {"value": "maybe"}])
+client.record(prompt, "positive")
+show({
+  "listed": len(list(client.signals(prompt, value="positive"))),
+  "exported": len(list(client.export(prompt))),
+  "history": [entry["action"] for entry in client.history(prompt)],
+  "counted": client.stats(prompt)["totals"]["total"],
+  "verdicts": len(client.impact(prompt)["data"]),
+  "compared": client.compare(prompt, "c0ffee1", "c0ffee2")["verdict"],
+  "used": client.usage()["used"],
+  "prompts": len(list(client.prompts())),
+  "prompt": client.prompt(prompt)["id"] == prompt,
+})`,
+  recordMany: (number: number, batchSize: number) => `
+ids = []
+for first in range(0, ${number}, ${batchSize}):
+  signals = [{"value": "positive", "metadata": {"n": first + n}} for n in range(${batchSize})]
+  ids += [result["id"] for result in client.record_many(prompt, signals)]
+show(ids)`,
+}
+
+function* cycle(): Generator<Fault> {
+  while (true)
+    yield* [
+      'none',
+      'lost request',
+      'lost answer',
+      'sent twice',
+      'cut answer',
+      'late request',
+      'delayed request',
+    ] as const
+}
+
+const onRuntime =
+  (...runtime: string[]) =>
+  async (lines: string, url: string, { key, prompt }: Tenant): Promise<unknown> => {
+    writeFileSync(join(project, 'program.mjs'), javascript + lines)
+    const env = { URL: url, KEY: key, PROMPT: prompt, DENO_DIR: createFolder() }
+    return JSON.parse(await run([...runtime, 'program.mjs'], project, env))
+  }
+
+const runPython = (lines: string, url: string, { key, prompt }: Tenant): Promise<unknown> =>
+  python(`prompt = "${prompt}"${lines}`, { url, key })
+
+describe.each([
+  ['the package on Node', inJavascript, onRuntime('node')],
+  ['the package on Bun', inJavascript, onRuntime('bun')],
+  ['the package on Deno', inJavascript, onRuntime(deno, 'run', '--allow-all')],
+  ['the Python file', inPython, runPython],
+])('%s', (_, programs, runProgram) => {
+  test('has operations that work', async () => {
+    await service.addHistory(tenant.prompt, [entry({ created_at: '2020-01-01T00:00:00Z' })])
+    expect(await runProgram(programs.work, service.url, tenant)).toEqual({
+      listed: 2,
+      exported: 3,
       history: ['deployed'],
-      counted: 4,
+      counted: 3,
       verdicts: 1,
       compared: 'undecided',
-      used: 4,
+      used: 3,
       prompts: 1,
       prompt: true,
-    },
+    })
+  })
+
+  test('records every signal once and in order over a network that fails', async () => {
+    const [number, batches] = inFullRun([10_000, 20], [2_000, 8])
+    const roomy = await service.createTenant(number)
+    const network = await createNetwork(service.url, cycle())
+    const ids = await runProgram(programs.recordMany(number, number / batches), network.url, roomy)
+    await network.settled()
+    const rows = await Array.fromAsync(createClient({ url: service.url, key: roomy.key }).signals.export(roomy.prompt))
+    expect(rows.map(({ id }) => id)).toEqual(ids as number[])
+    expect(rows.map(({ metadata }) => metadata?.n)).toEqual(Array.from({ length: number }, (_, n) => n))
+    // Three of seven requests are answered.
+    expect(network.requests.length).toBeGreaterThanOrEqual(batches * (7 / 3) - 7)
   })
 })
 

@@ -1,259 +1,168 @@
-import { expect, test } from 'bun:test'
-import { createClient, createSignalBuffer, PromptSignalsError } from '../../clients/typescript/src/index.ts'
+// What both clients promise, and what each promises in its own way.
+import { describe, expect, test } from 'bun:test'
+import { assign } from '../../clients/typescript/src/assign.ts'
+import { entry } from '../service.ts'
 import { serveInTest, useNewTenant, useService } from '../use.ts'
+import { clients, createNetwork, type Fault, type Given, python } from './network.ts'
 
 const service = useService()
 const tenant = useNewTenant(service)
 
-type Fault =
-  | 'none'
-  | 'lost request'
-  | 'lost answer'
-  | 'cut answer'
-  | 'stalled answer'
-  | 'sent twice'
-  | 'no answer'
-  | 'unavailable'
-
-/** The service behind a network that does this to one request after the other, then nothing. */
-function faulty(faults: Iterator<Fault>) {
-  const keys: (string | null)[] = []
-  const send = async (url: string, init: RequestInit): Promise<Response> => {
-    keys.push(new Headers(init.headers).get('idempotency-key'))
-    const fault = faults.next().value ?? 'none'
-    if (fault === 'lost request') throw new TypeError('the request was lost')
-    if (fault === 'unavailable') return new Response('<h1>Bad gateway</h1>', { status: 502 })
-    if (fault === 'no answer') {
-      await fetch(url, { ...init, signal: null })
-      return new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
-    }
-    if (fault === 'sent twice') await fetch(url, init)
-    const response = await fetch(url, { ...init, headers: { ...init.headers } })
-    if (fault === 'lost answer') throw new TypeError('the answer was lost')
-    if (fault !== 'cut answer' && fault !== 'stalled answer') return response
-    const text = await response.text()
-    const chunks = [new TextEncoder().encode(text.slice(0, text.length / 2))]
-    const half = new ReadableStream({
-      pull(controller) {
-        const chunk = chunks.shift()
-        if (chunk) controller.enqueue(chunk)
-        else if (fault === 'cut answer') controller.error(new TypeError('the connection broke'))
-        else return new Promise<void>(() => {})
-      },
-    })
-    return new Response(half, response)
-  }
-  return { fetch: send, keys }
+/** What a client is given to reach the service over this network, and what the network saw. */
+async function over(faults: Fault[], more: Partial<Given> = {}) {
+  const network = await createNetwork(service.url, faults.values())
+  return { given: { key: tenant.key, ...more, url: network.url }, network }
 }
 
-const clientWith = (faults: Fault[], options = {}) => {
-  const network = faulty(faults.values())
-  const client = createClient({ url: service.url, key: tenant.key, fetch: network.fetch, timeoutMs: 2_000, ...options })
-  return { client, keys: network.keys }
-}
+const direct = (): Given => ({ url: service.url, key: tenant.key })
+const ids = (rows: { id: number }[]): number[] => rows.map(({ id }) => id)
 
-const countRows = async () => (await Array.fromAsync(clientWith([]).client.signals.list(tenant.prompt))).length
+describe.each(clients)('the client for %s', (_, call) => {
+  test.each<Fault>(['lost request', 'lost answer', 'cut answer', 'sent twice', 'no answer', 'unavailable'])(
+    'records a signal once, with one idempotency key, after: %s',
+    async (fault) => {
+      const { given, network } = await over([fault], { timeout: fault === 'no answer' ? 0.5 : 5 })
+      const { id, value } = await call(given, 'record', tenant.prompt, 'positive', { a: 1 }, '45c48cc')
+      expect(network.keys()).toEqual(network.keys().fill(expect.stringMatching(/^[0-9a-f]{32}$/)))
+      expect(new Set(network.keys()).size).toBe(1)
+      const metadata = { a: 1, commit_sha: '45c48cc' }
+      expect(await call(direct(), 'signals', tenant.prompt)).toMatchObject([{ id, value, metadata }])
+    },
+  )
 
-test.each<Fault>(['lost request', 'lost answer', 'cut answer', 'sent twice', 'no answer', 'unavailable'])(
-  'a signal is recorded once, with one idempotency key, after: %s',
-  async (fault) => {
-    const { client, keys } = clientWith([fault], { timeoutMs: fault === 'no answer' ? 300 : 5_000 })
-    const { id, value } = await client.signals.record(tenant.prompt, 'positive', {
-      commit: '45c48cc',
-      metadata: { a: 1 },
-    })
-    expect(new Set(keys).size).toBe(1)
-    expect(await Array.fromAsync(client.signals.list(tenant.prompt))).toMatchObject([
-      { id, value, metadata: { a: 1, commit_sha: '45c48cc' } },
-    ])
-  },
-)
-
-test('an error has its status, code, request and details, and is not repeated when it would stay', async () => {
-  const { client, keys } = clientWith([])
-  const error = await client.signals.record(tenant.prompt, 'maybe' as 'positive').catch((error) => error)
-  expect(error).toBeInstanceOf(PromptSignalsError)
-  expect(error).toMatchObject({ status: 422, code: 'validation_error', requestId: expect.any(String) })
-  expect(error.details).toMatchObject([{ path: '/value' }])
-  expect(error.message).toBe('The signal is not valid. /value must be positive or negative')
-  expect(keys).toHaveLength(1)
-})
-
-test('what cannot be sent is an error before anything is sent, and rejects in a buffer', async () => {
-  const { client, keys } = clientWith([])
-  const metadata: Record<string, unknown> = {}
-  metadata.self = metadata
-  const errorOf = (sent: Promise<unknown>) => sent.catch(({ name }) => name)
-  expect(await errorOf(client.signals.recordMany(tenant.prompt, [{ value: 'positive', metadata }]))).toBe('TypeError')
-  expect(await errorOf(clientWith([], { key: 'psk_…' }).client.usage())).toBe('TypeError')
-  const buffer = createSignalBuffer({ signals: client.signals, onError: () => {} })
-  expect(await errorOf(buffer.record(tenant.prompt, 'positive', { metadata }))).toBe('TypeError')
-  expect(keys).toEqual([])
-})
-
-test('a redirect is an error, and not followed', async () => {
-  const requests: string[] = []
-  const moved = serveInTest(({ method, url }) => {
-    requests.push(method)
-    return method === 'POST' ? Response.redirect(`${url}/moved`, 301) : Response.json({ data: [] })
+  test('gives each signal of a batch a key, so that one whose answer was lost is recorded once', async () => {
+    const { given, network } = await over(['lost answer'])
+    const signals = [{ value: 'positive', idempotency_key: null }, { value: 'negative' }]
+    const results = await call(given, 'record_many', tenant.prompt, signals)
+    const bodies = network.requests.map((request) => request.split('\r\n\r\n')[1])
+    expect(bodies).toEqual([expect.stringMatching(/"idempotency_key": ?"[0-9a-f]{32}"/), bodies[0]])
+    expect(ids(await call(direct(), 'signals', tenant.prompt)).reverse()).toEqual(ids(results))
   })
-  const client = createClient({ url: moved, key: tenant.key })
-  expect(await client.signals.record(tenant.prompt, 'positive').catch((error) => error)).toMatchObject({ status: 301 })
-  expect(requests).toEqual(['POST'])
-})
 
-test('a used-up month is not repeated, and says when it ends', async () => {
-  const small = await service.createTenant(0)
-  const { client, keys } = clientWith([], { key: small.key })
-  const error = await client.signals.record(small.prompt, 'positive').catch((error) => error)
-  expect(error).toMatchObject({ status: 429, limitedBy: 'organisation_month', resetsAt: expect.any(Date) })
-  expect(keys).toHaveLength(1)
-})
-
-test('a failure that stays is an error after the last attempt', async () => {
-  const { client, keys } = clientWith(['lost request', 'unavailable', 'lost request'], { retries: 1 })
-  expect(await client.usage().catch((error) => error)).toMatchObject({ status: 502, code: 'unknown' })
-  expect(keys).toHaveLength(2)
-})
-
-test('an error of a proxy, in any form, keeps its status and is not repeated', async () => {
-  for (const answer of [null, [], { error: null }, { error: 'Forbidden' }, { error: { code: 'x', details: null } }]) {
-    let requests = 0
-    const refuse = async () => {
-      requests += 1
-      return Response.json(answer, { status: 403 })
-    }
-    const client = createClient({ url: service.url, key: tenant.key, fetch: refuse })
-    expect(await client.usage().catch((error) => error)).toMatchObject({
-      status: 403,
-      message: 'The service answered with status 403.',
+  test('tells status, code, request and details of an error that would stay, and does not repeat it', async () => {
+    const { given, network } = await over([])
+    expect(await call(given, 'record', tenant.prompt, 'maybe')).toMatchObject({
+      status: 422,
+      code: 'validation_error',
+      request_id: expect.any(String),
+      details: [{ path: '/value' }],
+      message: 'The signal is not valid. /value must be positive or negative',
     })
-    expect(requests).toBe(1)
-  }
+    expect(network.requests).toHaveLength(1)
+  })
+
+  test('does not repeat a signal for a used-up month, and says when it ends', async () => {
+    const small = await service.createTenant(0)
+    const { given, network } = await over([], { key: small.key })
+    const refused = { status: 429, limited_by: 'organisation_month', resets_at: expect.stringMatching(/^\d{4}-/) }
+    expect(await call(given, 'record', small.prompt, 'positive')).toMatchObject(refused)
+    expect(network.requests).toHaveLength(1)
+  })
+
+  test('gives up a failure that stays after the last attempt', async () => {
+    const { given, network } = await over(['lost request', 'unavailable', 'lost request'], { retries: 1 })
+    expect(await call(given, 'usage')).toMatchObject({ status: 502, code: 'unknown' })
+    expect(network.requests).toHaveLength(2)
+  })
+
+  test('does not follow a redirect', async () => {
+    const requests: string[] = []
+    const url = serveInTest(({ method, url }) => {
+      requests.push(method)
+      return method === 'POST' ? Response.redirect(`${url}/moved`, 301) : Response.json({ data: [] })
+    })
+    expect(await call({ ...direct(), url }, 'record', tenant.prompt, 'positive')).toMatchObject({ status: 301 })
+    expect(requests).toEqual(['POST'])
+  })
+
+  test('keeps the status of an error of a proxy, in any form, and does not repeat it', async () => {
+    const answers = [null, [], { error: null }, { error: 'Forbidden' }, { error: { code: 'x', details: null } }]
+    let requests = 0
+    const url = serveInTest(() => Response.json(answers[requests++], { status: 403 }))
+    for (const _ of answers) {
+      const message = 'The service answered with status 403.'
+      expect(await call({ ...direct(), url }, 'usage')).toMatchObject({ status: 403, message })
+    }
+    expect(requests).toBe(answers.length)
+  })
+
+  test.each<[Fault, number]>([
+    ['cut answer', 2],
+    ['stalled answer', 2],
+    ['slow answer', 0],
+  ])('exports every signal once after: %s', async (fault, resumed) => {
+    const values = Array.from({ length: 30 }, () => ({ value: 'positive' }))
+    const recorded = await call(direct(), 'record_many', tenant.prompt, values)
+    const { given, network } = await over([fault, fault], { timeout: 0.25 })
+    expect(ids(await call(given, 'export', tenant.prompt))).toEqual(ids(recorded))
+    expect(network.requests.filter((request) => request.includes('after='))).toHaveLength(resumed)
+  })
+
+  test('says that an export was cut off when nothing comes at all', async () => {
+    const url = serveInTest(() => new Response(new ReadableStream({ pull: () => new Promise(() => {}) })))
+    const given = { ...direct(), url, timeout: 0.05, retries: 0 }
+    expect(await call(given, 'export', tenant.prompt)).toMatchObject({ status: 0 })
+  })
+
+  test('reads a history over all its pages', async () => {
+    const commits = Array.from({ length: 101 }, (_, n) => `c0ffee${String(n).padStart(34, '0')}`)
+    const entries = commits.map((commit_sha) => entry({ commit_sha }))
+    await service.addHistory(tenant.prompt, entries)
+    const read: { commit_sha: string }[] = await call(direct(), 'history', tenant.prompt)
+    expect(read.map(({ commit_sha }) => commit_sha)).toEqual(commits.reverse())
+  })
+
+  test('lists an entry of a history once, also when hundreds are recorded meanwhile', async () => {
+    const url = serveInTest((request) => {
+      const page = Number(new URL(request.url).searchParams.get('page'))
+      const newest = page === 1 ? 300 : 450
+      const all = Array.from({ length: newest }, (_, n) => ({ id: newest - n }))
+      const pagination = { total_pages: Math.ceil(newest / 100) }
+      return Response.json({ data: all.slice(100 * (page - 1), 100 * page), pagination })
+    })
+    const listed = ids(await call({ ...direct(), url }, 'history', tenant.prompt))
+    const expected = Array.from({ length: 300 }, (_, n) => n + 1)
+    expect(listed.filter((id) => id <= 300).sort((a, b) => a - b)).toEqual(expected)
+  })
 })
 
-test('the signal of the caller ends a request, also between two attempts', async () => {
-  const stop = new AbortController()
-  const { client } = clientWith(['lost request'])
-  const answer = client.usage({ signal: stop.signal })
-  stop.abort(new Error('enough'))
-  expect(await answer.catch((error) => error.message)).toBe('enough')
-})
-
-test('an export goes on where the connection broke', async () => {
-  const { client } = clientWith([])
-  const values = Array.from({ length: 30 }, () => ({ value: 'positive' as const }))
-  const ids = (await client.signals.recordMany(tenant.prompt, values)).map(({ id }) => id)
-  const exported = await Array.fromAsync(clientWith(['cut answer', 'cut answer']).client.signals.export(tenant.prompt))
-  expect(exported.map(({ id }) => id)).toEqual(ids as number[])
-})
-
-test('an export goes on where the connection stalled, and says that it did when nothing comes at all', async () => {
-  const { client } = clientWith([])
-  const values = Array.from({ length: 30 }, () => ({ value: 'positive' as const }))
-  const ids = (await client.signals.recordMany(tenant.prompt, values)).map(({ id }) => id)
-  const stalling = () => clientWith(['stalled answer', 'stalled answer'], { timeoutMs: 100 }).client
-  const exported = await Array.fromAsync(stalling().signals.export(tenant.prompt))
-  expect(exported.map(({ id }) => id)).toEqual(ids as number[])
-  const fetch = async () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }))
-  const silent = createClient({ url: service.url, key: tenant.key, fetch, timeoutMs: 10 }).signals.export(tenant.prompt)
-  expect(await silent.next().catch((error) => [error.name, error.status, error.code, error.message])).toEqual([
-    ...['PromptSignalsError', 0, 'network_error', 'The export was cut off: Nothing came within 60 ms.'],
+test('what Python cannot send is an error before anything is sent', async () => {
+  const unsent = `
+import decimal
+def message_of(send):
+  try:
+    send()
+  except (TypeError, ValueError) as error:
+    return str(error)
+show([
+  message_of(lambda: client.record("pmt_1", "positive", {"price": decimal.Decimal(1)})),
+  message_of(lambda: Client(given["url"], "psk_…").usage()),
+  message_of(lambda: Client(given["url"], "psk_x\\n").usage()),
+])`
+  expect(await python(unsent, { ...direct(), url: 'http://127.0.0.1:9' })).toEqual([
+    'A Decimal cannot be sent: use text, numbers, booleans, None, lists and dicts.',
+    expect.stringContaining("can't encode"),
+    expect.stringContaining('Invalid header value'),
   ])
 })
 
-test('a history is read over all its pages', async () => {
-  const commits = Array.from({ length: 101 }, (_, n) => `c0ffee${String(n).padStart(34, '0')}`)
-  const user = { name: 'Ada', email: 'ada@example.com' }
-  const entries = commits.map((commit_sha) => ({ action: 'deployed', user, commit_sha, branch_name: 'main' }))
-  await service.addHistory(tenant.prompt, entries)
-  const read = await Array.fromAsync(clientWith([]).client.history.list(tenant.prompt))
-  expect(read.map((entry) => entry.commit_sha)).toEqual(commits.reverse())
+test('times, booleans and lists of Python are written as the service reads them', async () => {
+  const counted = `
+import datetime
+prompt = "${tenant.prompt}"
+now = datetime.datetime.now(datetime.timezone.utc)
+client.record_many(prompt, [{"value": "positive", "created_at": now}])
+show([
+  client.stats(prompt, until=now + datetime.timedelta(days=1), since=now)["totals"]["total"],
+  [one["archived"] for one in client.prompts(archived=False)],
+  list(client.history(prompt, action=["pr_opened", "pr_closed"])),
+])`
+  expect(await python(counted, direct())).toEqual([1, [false], []])
 })
 
-test('a signal is sent as it was given, although the caller changes its object while it waits or is repeated', async () => {
-  const metadata = { session: 'a' }
-  const { client, keys } = clientWith(['lost answer'])
-  const recorded = client.signals.record(tenant.prompt, 'positive', { metadata })
-  const buffer = createSignalBuffer({ signals: client.signals })
-  for (const session of ['b', 'c']) {
-    metadata.session = session
-    buffer.record(tenant.prompt, 'positive', { metadata })
-  }
-  metadata.session = 'd'
-  await Promise.all([recorded, buffer.close()])
-  expect(keys.filter((key) => key !== null)).toHaveLength(2)
-  const listed = await Array.fromAsync(client.signals.list(tenant.prompt))
-  expect(listed.map((signal) => signal.metadata?.session).sort()).toEqual(['a', 'b', 'c'])
-})
-
-test('a buffer sends numbers as they were given, also those that JavaScript would change', async () => {
-  const { client } = clientWith([])
-  const buffer = createSignalBuffer({ signals: client.signals })
-  buffer.record(tenant.prompt, 'positive', { metadata: { id: JSON.rawJSON('12345678901234567890'), share: 0.1 } })
-  await buffer.close()
-  const { text } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)
-  expect(text).toContain('"metadata":{"id": 12345678901234567890, "share": 0.1}')
-})
-
-test('a buffer repeats a batch with the same keys, also where the caller gave no key', async () => {
-  const bodies: string[] = []
-  const network = faulty(['lost answer', 'lost answer'].values() as Iterator<Fault>)
-  const fetch = (url: string, init: RequestInit) => {
-    bodies.push(String(init.body))
-    return network.fetch(url, init)
-  }
-  const { signals } = createClient({ url: service.url, key: tenant.key, fetch, retries: 0 })
-  const buffer = createSignalBuffer({ signals })
-  const none = undefined as unknown as string
-  buffer.record(tenant.prompt, 'positive', { idempotencyKey: none })
-  await buffer.close()
-  expect(bodies).toHaveLength(3)
-  expect(new Set(bodies).size).toBe(1)
-  expect(await countRows()).toBe(1)
-})
-
-test('a full buffer rejects the new signal, keeps the old ones, and does not end a process that does not wait', async () => {
-  const refused: string[] = []
-  const onError = (error: Error) => refused.push(error.message)
-  const { signals } = clientWith([]).client
-  const buffer = createSignalBuffer({ signals, capacity: 2, intervalMs: 60_000, onError })
-  const kept = [buffer.record(tenant.prompt, 'positive'), buffer.record(tenant.prompt, 'negative')]
-  expect(await buffer.record(tenant.prompt, 'positive').catch(String)).toBe(
-    'Error: The buffer is full: 2 signals wait.',
-  )
-  buffer.record(tenant.prompt, 'positive')
-  await buffer.close()
-  await Promise.all(kept)
-  expect(await countRows()).toBe(2)
-  expect(await buffer.record(tenant.prompt, 'positive').catch(String)).toBe('Error: The buffer is closed.')
-  const full = 'The buffer is full: 2 signals wait.'
-  expect(refused).toEqual([full, full, 'The buffer is closed.'])
-})
-
-test('a buffer tells of a signal that the service refused, and records the others', async () => {
-  const refused: [string, unknown][] = []
-  const onError = (error: Error, { metadata }: { metadata?: object }) => refused.push([error.message, metadata])
-  const buffer = createSignalBuffer({ signals: clientWith([]).client.signals, onError })
-  const wrong = buffer.record(tenant.prompt, 'maybe' as 'positive', { metadata: { n: 1 } })
-  buffer.record(tenant.prompt, 'positive')
-  await buffer.close()
-  expect(refused).toEqual([['The signal is not valid. /value must be positive or negative', { n: 1 }]])
-  expect(await wrong.catch((error) => error)).toMatchObject({ status: 422 })
-  expect(await countRows()).toBe(1)
-})
-
-test.each([
-  ['an error', new Error('the process ends')],
-  ['a string', 'the process ends'],
-])('closing a buffer ends when its signal aborts with %s, and rejects what was not recorded', async (_, reason) => {
-  const { signals } = createClient({ url: 'http://127.0.0.1:9', key: tenant.key, retries: 0 })
-  const errors: Error[] = []
-  const buffer = createSignalBuffer({ signals, onError: (error) => errors.push(error) })
-  buffer.record(tenant.prompt, 'positive').catch(() => {})
-  const stop = new AbortController()
-  const closed = buffer.close(stop.signal)
-  stop.abort(reason)
-  expect(await closed.catch((error) => error)).toBe(reason)
-  expect(errors.map(({ message }) => message)).toEqual(['the process ends'])
+test('sessions are assigned in Python as by the package for TypeScript', async () => {
+  const names = Array.from({ length: 200 }, (_, n) => `séance ${n}`)
+  const experiment = { base: 'a'.repeat(40), head: 'b'.repeat(40), share: 0.3 }
+  const lines = 'show([assign(f"séance {n}", "a" * 40, "b" * 40, 0.3) for n in range(200)])'
+  expect(await python(lines, direct())).toEqual(names.map((name) => assign(name, experiment)))
 })

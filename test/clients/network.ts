@@ -1,0 +1,149 @@
+// A network that fails, and both clients behind it: the same calls, the same answers.
+import { expect } from 'bun:test'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createClient, PromptSignalsError } from '../../clients/typescript/src/index.ts'
+import { createProxy, type Relay } from '../proxy.ts'
+import { closeAfterTest } from '../use.ts'
+
+export const root = join(import.meta.dir, '../..')
+
+export type Fault =
+  | 'none'
+  | 'lost request'
+  | 'late request'
+  | 'delayed request'
+  | 'sent twice'
+  | 'unavailable'
+  | 'no answer'
+  | 'lost answer'
+  | 'cut answer'
+  | 'stalled answer'
+  | 'slow answer'
+
+/** For the client to read the first half of an answer; shorter than the time in which it waits for the rest. */
+const ANSWER_PAUSE_MS = 500
+
+/** Where the body of a message begins; 0 while its head is not complete. */
+const bodyOf = (message: Buffer): number => message.indexOf('\r\n\r\n') + 4
+
+function isComplete(message: Buffer): boolean {
+  const head = message.toString('latin1', 0, bodyOf(message))
+  if (/transfer-encoding: *chunked/i.test(head)) return message.subarray(-5).toString() === '0\r\n\r\n'
+  return (
+    bodyOf(message) > 3 && message.length >= bodyOf(message) + Number(/content-length: *(\d+)/i.exec(head)?.[1] ?? 0)
+  )
+}
+
+/** The service behind a network that does this to one request after the other, then nothing. */
+export async function createNetwork(url: string, faults: Iterator<Fault>) {
+  const requests: string[] = []
+  const copies: Promise<unknown>[] = []
+  let late: Buffer[] = []
+  const relay: Relay = (guest, host, dial) => {
+    let fault: Fault = 'none'
+    let [request, answer] = [Buffer.alloc(0), Buffer.alloc(0)]
+    const sendCopy = (whole: Buffer) => {
+      const socket = dial()
+      socket.write(whole)
+      copies.push(once(socket, 'data').then(() => socket.destroy()))
+    }
+    guest.on('data', (chunk) => {
+      request = Buffer.concat([request, chunk as Buffer])
+      if (!isComplete(request)) return
+      // Half of a compressed answer has no line, and a closed connection does not stall.
+      const text = request.toString('latin1').replace(/^(accept-encoding|connection):.*\r\n/gim, '')
+      const whole = Buffer.from(text, 'latin1')
+      request = answer = Buffer.alloc(0)
+      requests.push(whole.toString())
+      fault = faults.next().value ?? 'none'
+      // Together with the client's next attempt.
+      for (const one of late) sendCopy(one)
+      late = fault === 'late request' ? [whole] : []
+      if (fault === 'lost request' || fault === 'late request') guest.resetAndDestroy()
+      else if (fault === 'unavailable') guest.end('HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\n\r\n<p>')
+      else if (fault === 'delayed request') setTimeout(() => host.write(whole), 100)
+      else host.write(whole)
+      if (fault === 'sent twice') sendCopy(whole)
+    })
+    host.on('data', (chunk) => {
+      if (!fault.endsWith('answer')) return guest.write(chunk as Buffer)
+      answer = Buffer.concat([answer, chunk as Buffer])
+      if (!isComplete(answer)) return
+      const middle = (bodyOf(answer) + answer.length) >> 1
+      const [half, rest] = [answer.subarray(0, middle), answer.subarray(middle)]
+      if (fault === 'lost answer') guest.resetAndDestroy()
+      else if (fault !== 'no answer') guest.write(half)
+      if (fault === 'cut answer') setTimeout(() => guest.end(), ANSWER_PAUSE_MS)
+      if (fault === 'slow answer') setTimeout(() => guest.write(rest), ANSWER_PAUSE_MS)
+    })
+  }
+  const proxy = await closeAfterTest(createProxy(url, relay))
+  const keys = () => requests.map((one) => /^idempotency-key: *(.*)\r$/im.exec(one)?.[1])
+  return { url: proxy.url, requests, keys, settled: () => Promise.all(copies) }
+}
+
+export type Given = { url: string; key: string; timeout?: number; retries?: number }
+
+// biome-ignore lint/suspicious/noExplicitAny: a test looks at answers of every shape
+type Call = (given: Given, name: string, ...args: any[]) => Promise<any>
+
+/** Runs a Python program with `client`; returns what it gives to `show`. */
+export async function python(lines: string, given: Given): Promise<unknown> {
+  const { url, key, timeout = 5, retries = 3 } = given
+  const program = `
+import json, pickle, sys
+from prompt_signals import Client, PromptSignalsError, assign
+show = lambda value: print(json.dumps(value))
+given = json.loads(sys.argv[1])
+client = Client(**given)
+${lines}`
+  const command = ['python3', '-W', 'error', '-c', program, JSON.stringify({ url, key, timeout, retries })]
+  const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }
+  const cwd = join(root, 'clients/python')
+  const child = Bun.spawn(command, { cwd, env, stdout: 'pipe', stderr: 'pipe' })
+  const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  expect(errors).toBe('')
+  return JSON.parse(output)
+}
+
+/** One call of a client, by its name in Python; an error is an answer too, after it was sent from one process to another. */
+const callPython: Call = (given, name, ...args) =>
+  python(
+    `
+try:
+  answer = client.${name}(*json.loads(${JSON.stringify(JSON.stringify(args))}))
+  show(answer if isinstance(answer, (dict, list)) else list(answer))
+except PromptSignalsError as raised:
+  error = pickle.loads(pickle.dumps(raised))
+  names = ["status", "code", "request_id", "details", "limited_by", "resets_at"]
+  show({"message": str(error), **{name: getattr(error, name) for name in names}})`,
+    given,
+  )
+
+const callTypeScript: Call = async (given, name, ...args) => {
+  const { url, key, timeout = 5, retries = 3 } = given
+  const { signals, history, usage } = createClient({ url, key, timeoutMs: timeout * 1_000, retries })
+  const [prompt, value, metadata, commit] = args
+  const calls: Record<string, () => unknown> = {
+    record: () => signals.record(prompt, value, { metadata, ...(commit && { commit }) }),
+    record_many: () => signals.recordMany(prompt, value),
+    signals: () => Array.fromAsync(signals.list(prompt)),
+    export: () => Array.fromAsync(signals.export(prompt)),
+    history: () => Array.fromAsync(history.list(prompt)),
+    usage: () => usage(),
+  }
+  try {
+    return await calls[name]?.()
+  } catch (error) {
+    if (!(error instanceof PromptSignalsError)) throw error
+    const { message, status, code, requestId, details, limitedBy, resetsAt } = error
+    const resets_at = resetsAt?.toISOString()
+    return { message, status, code, request_id: requestId, details, limited_by: limitedBy, resets_at }
+  }
+}
+
+export const clients: [string, Call][] = [
+  ['TypeScript', callTypeScript],
+  ['Python', callPython],
+]
