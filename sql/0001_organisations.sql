@@ -109,17 +109,3 @@ create unique index on prompts (organisation_id, repository, path) where reposit
 comment on column prompts.live_branch is 'the branch whose entries are changes; null: those of every branch';
 comment on column prompts.archived is 'lists leave it out unless asked for; it still records';
 comment on column prompts.history_version is 'a new random value with every change, so that it never names two states, even if a failover loses changes';
-
--- Notifies every replica of a changed limit, so that none keeps refusing signals that now fit.
-create function announce_organisation()
-returns trigger
-language plpgsql
-as $$
-begin
-  perform pg_notify('organisations', new.id::text);
-  return null;
-end
-$$;
-
-create trigger announce after update on organisations
-for each row execute function announce_organisation();

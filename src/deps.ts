@@ -53,26 +53,20 @@ export function createServices(
 ) {
   const { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS } = config
   const { WEBHOOK_ALLOWED_HOSTS: allowedHosts } = config
-  const limitRate = (name: string, rate: Rate | undefined) =>
-    rate && createRateLimiter(rate, { clock, name, redis, onBreaker: metrics.rates.breakerChanged })
+  const limitRate = (name: string, rate: Rate | undefined) => rate && createRateLimiter(rate, { clock, name, redis })
   const admission = createAdmission(db, redis, metrics.gate)
   const prompts = createPromptFinder(db)
-  db.listen(
-    'organisations',
-    (organisationId) => admission.forgetRefusals(Number(organisationId)),
-    () => admission.forgetRefusals(),
-  )
   const keys = createKeyVerifier(db, clock)
   let lostConnections = 0
   // The connection may have been lost in a failover to a server that lacks the last changes.
   db.onConnectionLost(() => {
     lostConnections += 1
-    prompts.forget()
+    prompts.forgetAll()
     keys.forget()
   })
-  db.listen('prompts', prompts.forget, prompts.forget)
   const rollup = createSignalRollup(db)
-  const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
+  const recording = { db, admission, observe: metrics.signals, rollup, onMissing: prompts.forget }
+  const signalRecorder = createSignalRecorder(recording, clock)
   const drain = createDrain()
   const isStopping = () => drain.isDraining
   metrics.watchDatabase(db.load)
@@ -111,7 +105,7 @@ export function createServices(
     lostConnections: () => lostConnections,
     findPrompt: prompts.find,
     signalRecorder,
-    recordBatch: createBatchRecorder(db, admission, metrics.signals, rollup),
+    recordBatch: createBatchRecorder(recording),
     rollup,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,

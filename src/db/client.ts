@@ -2,7 +2,7 @@ import type postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 import { createSemaphore, type PermitRequest } from '../lib/semaphore.ts'
-import { type Driver, openPools, type PoolPair, type SessionOptions, type Subscription, type Target } from './driver.ts'
+import { type Driver, openPools, type PoolPair, type SessionOptions, type Target } from './driver.ts'
 import {
   createAvailabilityTracker,
   isConnectionLost,
@@ -30,8 +30,6 @@ export type Db = {
   transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest, isolation?: Isolation): Promise<T>
   /** Runs a read of many rows once the organisation and the service have a permit for it. */
   heavyRead<T>(organisationId: number, read: () => Promise<T>): Promise<T>
-  /** Calls `onGap` when the subscription begins and after a lost connection: earlier notifications were missed. */
-  listen(...subscription: Subscription): void
   /** Calls the listener when a connection is lost, before anything is sent on one that takes its place. */
   onConnectionLost(listener: () => void): void
   /** Rejects with a ReadOnlyError, and replaces the connections, when they lead to a server that can only be read. */
@@ -195,7 +193,6 @@ export function openClient(target: Target, options: ClientOptions): Db {
       return isolation === 'repeatable read' ? limitSnapshots(run, permitRequest) : run()
     },
     heavyRead: (organisationId, read) => limitHeavyReads(read, { tenant: organisationId }),
-    listen: pools.subscribe,
     onConnectionLost: pools.onLost,
     isEmbedded: !isRemote,
     load: () => ({ pending, connections: maxConnections + maxConcurrent }),

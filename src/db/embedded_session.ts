@@ -46,10 +46,6 @@ export class Backend {
     })
     const reply = parseReply(Buffer.from(output.buffer, output.byteOffset, output.length))
     if (reply.failure) throw this.fail(reply.failure)
-    // Notifications may be for any session: the backend has one list of listeners for all of them.
-    for (const notification of reply.notifications) {
-      for (const other of this.sessions) if (other !== session) other.push(notification)
-    }
     // A connection that was closed in this very moment has already released it.
     if (reply.idle && this.#owner === session) this.#release()
     return reply

@@ -12,7 +12,7 @@ import { DataDirInUse, hasFiles, rejectForeignDataDir, removeAbandonedCopy } fro
 import type { Embedded } from './embedded.ts'
 import { isPostgresError, isRejectedByPooler, reasonOf } from './errors.ts'
 import { migrate, requireSchema, SchemaError } from './migrations.ts'
-import { pollChanges, rejectMixingPooler } from './pooler.ts'
+import { rejectMixingPooler } from './pooler.ts'
 import { createPrimary } from './primary.ts'
 import { parseTls } from './tls.ts'
 
@@ -75,11 +75,11 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
   const db = openClient(target, isOneOfMany ? { ...options, mustBeWritable: true } : options)
   const check = async () => {
     await firstQuery(db.sql)
-    return rejectMixingPooler(target, options, db.sql)
+    await rejectMixingPooler(target, options, db.sql)
   }
   try {
-    const isPooled = await within(answerMs, check())
-    return isPooled ? pollChanges(db) : db
+    await within(answerMs, check())
+    return db
   } catch (error) {
     // The close is not awaited, because a server that does not answer queries does not answer that either.
     db.close().catch(() => {})

@@ -12,6 +12,14 @@ export type RedisConnection = {
   refresh?(): Promise<void>
 }
 
+type ConnectionOptions = {
+  caFile: string | undefined
+  keyPrefix: string
+  commandTimeout: number
+  /** Lua scripts of one key each, by the names of the methods that the client gets for them. */
+  scripts: Record<string, string>
+}
+
 const retryDelay = (attempt: number) => Math.min(attempt * 50, 1_000)
 /** After about ten seconds a node is forgotten until the cluster names it again: it may have another address now. */
 const maxNodeAttempts = 20
@@ -22,7 +30,7 @@ const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
 /** Connects to one server, to the master that sentinels name, or to a cluster: the scheme of the URL says which. */
 export async function connectRedis(
   text: string,
-  { caFile, keyPrefix, commandTimeout }: { caFile: string | undefined; keyPrefix: string; commandTimeout: number },
+  { caFile, keyPrefix, commandTimeout, scripts }: ConnectionOptions,
 ): Promise<RedisConnection> {
   const ioredis = await import('ioredis')
   const urls = splitHosts(text)
@@ -41,7 +49,13 @@ export async function connectRedis(
     reconnectOnError: (error: Error) => error.message.includes('READONLY'),
   } satisfies RedisOptions
   // The commands of one turn of the event loop are sent in one write.
-  const commander = { keyPrefix, enableAutoPipelining: true, enableOfflineQueue: false }
+  const commander = {
+    keyPrefix,
+    enableAutoPipelining: true,
+    enableOfflineQueue: false,
+    // Defined with the client: commands that are already gathered in a pipeline do not know a later one.
+    scripts: Object.fromEntries(Object.entries(scripts).map(([name, lua]) => [name, { lua, numberOfKeys: 1 }])),
+  }
   const single = { ...shared, ...commander, retryStrategy: retryDelay }
   const [username, password] = [first.username, first.password].map(decodeURIComponent)
   const credentials = { ...(username ? { username } : {}), ...(password ? { password } : {}) }

@@ -42,12 +42,11 @@ function requestKind(message: Buffer): 'encryption' | 'cancel' | 'startup' {
 /** Copies the chunks into one array, which can be transferred to another thread. */
 export const joinBytes = (chunks: Uint8Array[]): Bytes => new Uint8Array(Buffer.concat(chunks))
 
-/** A reply of the engine, and what it means for the other sessions. */
+/** A reply of the engine. */
 export type Reply = {
   bytes: Buffer
   /** Ready for the next query and outside any transaction. */
   idle: boolean
-  notifications: Buffer[]
   /** The first error, as sent. */
   error: Buffer | undefined
   /** The message of a FATAL or PANIC error, after which the engine cannot be used. */
@@ -55,11 +54,10 @@ export type Reply = {
 }
 
 export function parseReply(bytes: Buffer): Reply {
-  const reply: Reply = { bytes, idle: false, notifications: [], error: undefined, failure: undefined }
+  const reply: Reply = { bytes, idle: false, error: undefined, failure: undefined }
   for (let at = 0; at + 5 <= bytes.length; ) {
     const end = at + 1 + bytes.readUInt32BE(at + 1)
     const kind = String.fromCharCode(bytes[at] ?? 0)
-    if (kind === 'A') reply.notifications.push(bytes.subarray(at, end))
     if (kind === 'E') {
       reply.error ??= bytes.subarray(at, end)
       reply.failure ??= parseFailure(bytes.subarray(at + 5, end))

@@ -3,7 +3,6 @@ import type { Clock } from '../clock.ts'
 import type { Redis } from '../db/redis.ts'
 import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { createBreaker } from '../lib/breaker.ts'
 import { peerOf, type Receiver } from '../platform.ts'
 
 /** Allows bursts of `requests`, refilled evenly over the window. */
@@ -21,8 +20,6 @@ export type RateLimitKind = Extract<LimitedBy, 'key_rate' | 'address_rate'>
 
 export type RateLimitObserver = {
   limited(by: RateLimitKind): void
-  /** Called when the breaker opens after failures of Redis, and when it closes after a success. */
-  breakerChanged(isOpen: boolean): void
 }
 
 export type RateLimits = {
@@ -42,37 +39,26 @@ const tolerance = 1e-6
 const gatherMs = 10
 
 /**
- * How many times its size a bucket in Redis may hold. Replicas together allow more than one bucket until they learn of
- * each other. The excess must leak before anyone passes again, or each replica would allow the whole rate.
+ * Cap on overfill, in times the size of a bucket. Replicas overshoot before they hear of each other; the overshoot must
+ * leak, or each would get a full rate.
  */
 const maxOverfill = 20
-
-/** Stores when the bucket will be empty, in microseconds on Redis's clock. Returns how far ahead that is. */
-const addScript = `
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local emptyAt = math.max(tonumber(redis.pcall('GET', KEYS[1])) or 0, now)
-emptyAt = math.min(emptyAt + ARGV[1], now + ARGV[2])
-redis.call('SET', KEYS[1], string.format('%.0f', emptyAt), 'PX', math.max(math.ceil((emptyAt - now) / 1000), 1))
-return math.ceil(emptyAt - now)`
 
 type Options = {
   clock: Clock
   /** Separates the buckets of this limiter from those of others in Redis. */
   name: string
   redis?: Redis | undefined
-  onBreaker?: (isOpen: boolean) => void
 }
 
 /**
  * A leaky bucket per subject: fixed windows would allow twice the rate where two of them meet. With Redis all replicas
  * fill the same buckets, a few milliseconds late: no request waits for Redis.
  */
-export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = () => {} }: Options) {
+export function createRateLimiter(rate: Rate, { clock, name, redis }: Options) {
   const { requests, windowSeconds } = rate
   const msPerRequest = (windowSeconds * 1_000) / requests
   const buckets = new BoundedCache<string | number, Bucket>(maxSubjects)
-  const attempt = createBreaker(onBreaker)
   let unsharedBuckets = new Set<Bucket>()
 
   function leak(bucket: Bucket, now: number): void {
@@ -88,9 +74,9 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = 
     bucket.unshared = 0
     const key = `rate:${name}:{${bucket.subject}}`
     const maxUs = maxOverfill * windowSeconds * 1_000_000
-    const aheadUs = await attempt(() => redis.run(addScript, key, addedUs, maxUs), redis.nodeOf(key))
+    const aheadUs = await redis.fillBucket(key, addedUs, maxUs)
     // Not sent again after a failure: if Redis has added them, clients that keep to their rate would be rejected.
-    if (typeof aheadUs !== 'number') return
+    if (aheadUs === undefined) return
     leak(bucket, clock.now().getTime())
     bucket.used = Math.max(bucket.used, aheadUs / 1_000 / msPerRequest + bucket.unshared)
   }

@@ -6,7 +6,7 @@ import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../g
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
-import type { GateObserver } from '../limit/admit.ts'
+import type { GateDecision } from '../limit/admit.ts'
 import type { Log } from '../log.ts'
 import type { SignalObserver } from '../signals/record.ts'
 import type { SendObserver } from '../webhooks/deliver.ts'
@@ -24,15 +24,6 @@ const noLabels = () => ({})
 
 export function createMetrics(log: Log) {
   const { measure, gauge, counter, labelledCounter, histogram, text } = createRegistry('prompt_signals_')
-
-  function breaker(metric: string, help: string, name: string, effects: { open: string; closed: string }) {
-    const set = gauge(metric, help)
-    return (isOpen: boolean) => {
-      set(Number(isOpen))
-      const state = isOpen ? 'open' : 'closed'
-      log[isOpen ? 'warn' : 'info']({ breaker: name, state }, `breaker changed: ${effects[state]}`)
-    }
-  }
 
   let inFlight = 0
   const durations = histogram(
@@ -52,12 +43,6 @@ export function createMetrics(log: Log) {
       'key_rate',
       'address_rate',
     ]),
-    breakerChanged: breaker(
-      'rate_breaker_open',
-      '1 while replicas do not share request rates, after failures of Redis',
-      'rates',
-      { open: 'request rates are counted per replica', closed: 'request rates are shared between replicas' },
-    ),
   }
   const countOutcome = labelledCounter(
     'signals_total',
@@ -74,14 +59,10 @@ export function createMetrics(log: Log) {
   for (const unlabelled of [batchSize, batchWait]) unlabelled.addSeries('', {})
   const countDecision = labelledCounter(
     'gate_decisions_total',
-    'Decisions of the limit gate in Redis; seeded: the count was set from the database; corrected: it was too high; unreachable: the gate was bypassed',
+    'Decisions before the write, for signals of a month that is at least nine tenths full; refused: the database had just found it full',
     'decision',
-    ['passed', 'refused', 'seeded', 'corrected', 'unreachable'],
+    ['passed', 'refused'],
   )
-  const gateBreakerChanged = breaker('gate_breaker_open', '1 while Redis is bypassed after failures', 'redis', {
-    open: 'only the database enforces the limit',
-    closed: 'the gate in Redis is used again',
-  })
   const history: HistoryObserver = {
     read: labelledCounter('history_pages_total', 'History pages by source', 'source', ['cache', 'database']),
     cached: gauge('history_cache_characters', 'Characters held in the history page cache'),
@@ -145,7 +126,7 @@ export function createMetrics(log: Log) {
         batchWait.observe('', waitedMs / 1_000, noLabels)
       },
     } satisfies SignalObserver,
-    gate: { decided: countDecision, breakerChanged: gateBreakerChanged } satisfies GateObserver,
+    gate: countDecision satisfies (decision: GateDecision) => void,
     history,
     deliveries: {
       ended({ outcome, message }, org) {

@@ -21,6 +21,8 @@ export type { OwnedPrompt, Prompt }
 export type PromptFinder = ReturnType<typeof createPromptFinder>
 
 const maxCachedPrompts = 100_000
+/** A prompt that was erased must be unknown within a second on every replica. The look-up may take the rest. */
+const trustedForMs = 750
 /** A statement counts the signals of this many prompts. More would occupy the embedded engine for too long. */
 const promptsPerRead = 100
 
@@ -32,9 +34,9 @@ const promptId = new RegExp(PromptId.pattern as string)
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db) {
-  // Prompts are cached until one is erased: their ids never change. The key includes the organisation, so that another's
-  // prompt takes the same path, and the same time, as one that does not exist.
-  let cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
+  // The key includes the organisation, so that another's prompt takes the same path, and the same time, as one that does
+  // not exist.
+  let cache = new BoundedCache<string, { prompt: Prompt; until: number }>(maxCachedPrompts)
 
   // Concurrent look-ups share one statement: a batch of history entries needs hundreds.
   const load = createDataLoader(async (keys) => {
@@ -52,7 +54,7 @@ export function createPromptFinder(db: Db) {
     const cacheOfNow = cache
     const prompt = isPromptId(publicId) ? await load(key) : undefined
     if (!prompt) throw notFound()
-    cacheOfNow.set(key, prompt)
+    cacheOfNow.set(key, { prompt, until: performance.now() + trustedForMs })
     return prompt
   }
 
@@ -63,10 +65,12 @@ export function createPromptFinder(db: Db) {
      */
     find(organisationId: number, publicId: string): Prompt | Promise<Prompt> {
       const key = keyOf(organisationId, publicId)
-      return cache.get(key) ?? lookUp(key, publicId)
+      const known = cache.get(key)
+      return known && performance.now() < known.until ? known.prompt : lookUp(key, publicId)
     },
-    /** For a prompt that was erased, and after a failover, when another may have its id. Nothing read before is cached. */
-    forget(): void {
+    forget: ({ organisationId, publicId }: Prompt): void => cache.delete(keyOf(organisationId, publicId)),
+    /** After a failover another prompt may have the same id. Nothing read before is cached. */
+    forgetAll(): void {
       cache = new BoundedCache(maxCachedPrompts)
     },
   }

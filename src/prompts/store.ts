@@ -81,11 +81,8 @@ export async function lockPrompt(sql: Sql, { id, organisationId, publicId }: Pro
   return rows.length > 0
 }
 
-/** Deletes a prompt and notifies every replica, because each caches prompts. */
 export async function deletePrompt(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<void> {
-  await sql`
-    with deleted as (delete from prompts where organisation_id = ${organisationId} and id = ${id} returning id)
-    select pg_notify('prompts', id::text) from deleted`
+  await sql`delete from prompts where organisation_id = ${organisationId} and id = ${id}`
 }
 
 export const selectPromptRows = (sql: Sql, organisationId: number, ids: number[]) =>

@@ -1,15 +1,13 @@
-import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { type ApiError, invalid, notFound } from '../errors.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
 import { createSemaphore, type PermitRequest } from '../lib/semaphore.ts'
 import { cutSteps } from '../lib/steps.ts'
-import { type Admission, monthlyLimitReached } from '../limit/admit.ts'
+import { monthlyLimitReached } from '../limit/admit.ts'
 import type { Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { SignalRollup } from '../stats/rollup.ts'
 import type { BatchItem } from './batch_items.ts'
-import { applyResults, refuse, type SignalObserver } from './record.ts'
+import { applyResults, type Recording, refuse } from './record.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
@@ -22,7 +20,8 @@ const maxStepWeight = 256 * 1024
 /** In characters of metadata: about 100 signals without any take as long as a step of the longest. */
 const weightOf = ({ metadata }: SignalToWrite): number => 2_600 + (metadata?.length ?? 0)
 
-export function createBatchRecorder(db: Db, admission: Admission, observe?: SignalObserver, rollup?: SignalRollup) {
+export function createBatchRecorder(recording: Recording) {
+  const { db, admission, observe } = recording
   // Batches of one organisation need the same lock, so they wait for each other here, without a connection.
   const inTurn = createSemaphore({ maxWaitingPerTenant: 100 })
 
@@ -55,7 +54,7 @@ export function createBatchRecorder(db: Db, admission: Admission, observe?: Sign
           observe?.batchStarted(signals.length, performance.now() - addedAt)
           return writeSignals(sql, signals, { keysSentAt: now })
         }, permitRequest)
-        applyResults(signals, results, admission, observe, rollup)
+        applyResults(recording, signals, results)
         // A batch is of one prompt.
         if (results[0]?.outcome === 'missing') throw notFound()
         return results

@@ -30,11 +30,23 @@ type BrowserKey = { id: number; monthlyLimit: number | null }
  */
 type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
+type Refusal = Usage & Pick<SignalOutcome, 'limitedBy'>
+
 export type SignalObserver = {
   /** Called with the outcome of every signal. */
   ended(outcome: WriteResult['outcome']): void
   /** Called when a batch insert starts, with the number of signals and how long the first of them waited. */
   batchStarted(signals: number, waitedMs: number): void
+}
+
+/** What the recording of signals needs, and what is told of its results. */
+export type Recording = {
+  db: Db
+  admission: Admission
+  observe?: SignalObserver | undefined
+  rollup?: SignalRollup
+  /** Called with a prompt that the database does not have. */
+  onMissing?: (prompt: Prompt) => void
 }
 
 type PendingSignal = SignalToWrite & { deadline: number }
@@ -46,16 +58,11 @@ const [slowWriteMs, slowSignalMs] = [8, 0.03]
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
 
-export function createSignalRecorder(
-  db: Db,
-  admission: Admission,
-  clock: Clock,
-  observe?: SignalObserver,
-  rollup?: SignalRollup,
-) {
+export function createSignalRecorder(recording: Recording, clock: Clock) {
+  const { db, admission, observe } = recording
   /** Keeps a flood of requests with a full key off Postgres. */
   const keyRefusals = createRefusals(10_000)
-  /** Whether each of the last two writes was slow. One flush may confirm both, and the second then looks fast. */
+  /** Whether each of the last two writes was slow: of two concurrent writes one flush confirms both, and one looks fast. */
   let wereSlow = [false, false]
   const commitsEarly = () => !db.isEmbedded && wereSlow.includes(true)
   const batches = createGroupCommit<PendingSignal, SignalOutcome>({
@@ -66,10 +73,10 @@ export function createSignalRecorder(
       const results = await writing.finally(() => {
         wereSlow = [wereSlow[1] === true, isSlowWrite(performance.now() - startedAt, signals.length)]
       })
-      applyResults(signals, results, admission, observe, rollup)
-      results.forEach(({ outcome, keyUsage, month }, index) => {
+      applyResults(recording, signals, results)
+      results.forEach(({ keyUsage, month }, index) => {
         const keyId = signals[index]?.browserKeyId
-        if (outcome === 'refused' && keyId && keyUsage && isFull(keyUsage)) keyRefusals.add(keyId, month, keyUsage)
+        if (keyId && keyUsage) keyRefusals.learn(keyId, month, keyUsage)
       })
       return results.map(toSignalOutcome)
     },
@@ -90,29 +97,24 @@ export function createSignalRecorder(
 
   const findUsedKey = createDataLoader((keys: OwnedIdempotencyKey[]) => findUsedKeys(db.sql, keys), idOfKey)
 
-  async function recordOnce(signal: PendingSignal, idempotencyKey: string, fullKeyUsage: Usage | undefined) {
+  /** A replay does not count, and must succeed even when the month is full. */
+  async function recordOnce(signal: PendingSignal, idempotencyKey: string, full: Refusal | undefined) {
     const usedKey = { organisationId: signal.prompt.organisationId, key: idempotencyKey }
-    // All signals before the refusal are committed, so an unknown idempotency key is no replay. It is refused without a write:
-    // anybody can read a browser key, and must not lock the organisation with it.
-    if (fullKeyUsage && !(await findUsedKey(usedKey))) return refuseByKey(signal, fullKeyUsage)
-    // Skip admission: a replay does not count, and must succeed even when the month is full.
+    // All signals before the refusal are committed, so an unknown idempotency key is no replay. It is refused without a write,
+    // which would lock the organisation.
+    if (full && !(await findUsedKey(usedKey))) return refuse(signal, full, observe)
     const id = idOfKey(usedKey)
     // Each key is its own tenant, so at most 100 requests wait for one.
     return oneAtATime(() => batches.add(signal), { tenant: id, key: id })
   }
 
-  const recordUnlessFull = (signal: PendingSignal, full: Usage | undefined): Promise<SignalOutcome> =>
+  const recordUnlessFull = (signal: PendingSignal, full: Refusal | undefined): Promise<SignalOutcome> =>
     full ? Promise.resolve(refuse(signal, full, observe)) : batches.add(signal)
 
-  const refuseByKey = (signal: PendingSignal, full: Usage): SignalOutcome => ({
-    ...refuse(signal, full, observe),
-    limitedBy: 'key_month',
-  })
-
-  /** A cached refusal holds only for the limit that it was made for. */
-  function findFullKey({ id, monthlyLimit }: BrowserKey, month: Month): Usage | undefined {
-    const refusal = keyRefusals.find(id, month)
-    return refusal?.limit === monthlyLimit ? refusal : undefined
+  /** A cached refusal of a key holds only for the limit that it was made for. */
+  function findFullKey({ id, monthlyLimit }: BrowserKey, month: Month): Refusal | undefined {
+    const usage = keyRefusals.find(id, month)
+    return usage?.limit === monthlyLimit ? { ...usage, limitedBy: 'key_month' } : undefined
   }
 
   return {
@@ -131,10 +133,12 @@ export function createSignalRecorder(
       const idempotencyKey = browserKey && sent !== null ? keyOfPage(browserKey, sent) : sent
       const browserKeyId = browserKey?.id ?? null
       const signal = { prompt, value, metadata, createdAt, month, idempotencyKey, browserKeyId, deadline }
-      const fullKeyUsage = browserKey ? findFullKey(browserKey, month) : undefined
-      if (idempotencyKey !== null) return recordOnce(signal, idempotencyKey, fullKeyUsage)
-      if (fullKeyUsage) return Promise.resolve(refuseByKey(signal, fullKeyUsage))
-      const full = admission.admit(prompt.organisationId, month)
+      const fullKey = browserKey ? findFullKey(browserKey, month) : undefined
+      const { organisationId } = prompt
+      if (idempotencyKey !== null) {
+        return recordOnce(signal, idempotencyKey, fullKey ?? admission.findRefusal(organisationId, month))
+      }
+      const full = fullKey ?? admission.admit(organisationId, month)
       return full instanceof Promise
         ? full.then((usage) => recordUnlessFull(signal, usage))
         : recordUnlessFull(signal, full)
@@ -150,13 +154,11 @@ export function createSignalRecorder(
  */
 export const isSlowWrite = (tookMs: number, signals: number): boolean => tookMs > slowWriteMs + slowSignalMs * signals
 
-/** Reports the results of a write to the admission, the observer and the rollup. */
+/** Reports the results of a write. */
 export function applyResults(
+  { admission, observe, rollup, onMissing }: Recording,
   signals: SignalToWrite[],
   results: WriteResult[],
-  admission: Admission,
-  observe: SignalObserver | undefined,
-  rollup: SignalRollup | undefined,
 ): void {
   // The last result of a month has its final count. Only the latest month matters to the admission. Signals of a batch may
   // be of a past month: closedMonth.
@@ -170,6 +172,7 @@ export function applyResults(
     }
     observe?.ended(outcome)
     if (outcome === 'recorded') rollup?.recorded(prompt)
+    if (outcome === 'missing') onMissing?.(prompt)
   })
   admission.applyUsages(usages.values())
 }
@@ -183,11 +186,12 @@ const keyOfPage = ({ id }: BrowserKey, idempotencyKey: string): string => `${id}
 /** Refuses a signal without asking Postgres. */
 export function refuse(
   { createdAt, month }: SignalToWrite,
-  { used, limit }: Usage,
+  { used, limit, limitedBy }: Refusal,
   observe: SignalObserver | undefined,
-): WriteResult {
+): SignalOutcome {
   observe?.ended('refused')
-  return { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
+  const result: WriteResult = { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
+  return limitedBy ? { ...result, limitedBy } : result
 }
 
 function toSignalOutcome(result: WriteResult): SignalOutcome {

@@ -86,8 +86,8 @@ test('a used-up key is refused without a write, and each refusal counted, also w
   let writes = 0
   const outcomes: string[] = []
   const observer = { ended: (outcome: string) => outcomes.push(outcome), batchStarted: () => (writes += 1) }
-  const recorder = createSignalRecorder(db, createAdmission(db), clock, observer)
-  const replica = createSignalRecorder(db, createAdmission(db), clock)
+  const recorder = createSignalRecorder({ db, admission: createAdmission(db), observe: observer }, clock)
+  const replica = createSignalRecorder({ db, admission: createAdmission(db) }, clock)
   const record = async (idempotencyKey: string, by = recorder) => {
     const signal = { value: 'positive' as const, metadata: null, idempotencyKey }
     const { outcome, limitedBy } = await by.record(prompt, signal, Number.POSITIVE_INFINITY, limited)

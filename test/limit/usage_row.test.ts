@@ -98,7 +98,7 @@ test('only after a slow write does the next one commit early', async () => {
   }
   const db = { sql, isEmbedded: false } as unknown as Db
   const admission = { admit: () => undefined, applyUsages() {} } as unknown as Admission
-  const recorder = createSignalRecorder(db, admission, systemClock)
+  const recorder = createSignalRecorder({ db, admission }, systemClock)
   const prompt = { id: 1, organisationId: 1, publicId: 'pmt_1' } as Prompt
   const signal = { value: 'positive', metadata: null, idempotencyKey: null } as const
   for (let n = 0; n < 3; n += 1) await recorder.record(prompt, signal, Number.POSITIVE_INFINITY)

@@ -3,11 +3,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
-import { readConfig } from '../../src/config.ts'
-import type { Db } from '../../src/db/client.ts'
-import { openForService } from '../../src/db/open.ts'
-import { pollChanges } from '../../src/db/pooler.ts'
-import { createTenant, errorLineOf, eventually, run } from '../program.ts'
+import { errorLineOf, run } from '../program.ts'
 import { findOrInstall, pgbouncerProgram } from '../programs.ts'
 import { urlOfDatabase } from '../templates.ts'
 import { type Recipe, startThrowaway } from '../throwaway.ts'
@@ -84,41 +80,4 @@ test.each([
   await withPgbouncer(mode, poolSize, async (url) => {
     expect(await list(url)).toMatchObject({ status: 0, stderr: '' })
   })
-})
-
-test('behind a pooler that passes no notifications on, changed tables are polled', async () => {
-  const { org } = await createTenant(database.settings)
-  await withPgbouncer('transaction', 5, async (url) => {
-    const db = await openForService(readConfig({ DATABASE_URL: `${url}?prepare=false` }), {})
-    let gaps = 0
-    db.listen(
-      'organisations',
-      () => {},
-      () => (gaps += 1),
-    )
-    await eventually(() => gaps, 1)
-    await database.operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '77')
-    await eventually(() => gaps, 2)
-    await db.close()
-  })
-})
-
-test('another server behind the pooler counts as a lost connection', async () => {
-  const events: string[] = []
-  let server = 'first'
-  const db = pollChanges({
-    sql: async () => [{ server, version: '1' }],
-    onConnectionLost: () => {},
-    close: async () => {},
-  } as unknown as Db)
-  db.onConnectionLost(() => events.push('lost'))
-  db.listen(
-    'prompts',
-    () => {},
-    () => events.push('gap'),
-  )
-  await eventually(() => events, ['gap'])
-  server = 'second'
-  await eventually(() => events, ['gap', 'lost', 'gap'])
-  await db.close()
 })

@@ -1,22 +1,24 @@
 import { expect, test } from 'bun:test'
 import { openRedis } from '../../src/db/redis.ts'
-import { patientRedis, redisPrefix, redisUrl } from '../harness.ts'
-import { eventually, rejectionOf } from '../program.ts'
+import { patientRedis, redisPrefix } from '../harness.ts'
+import { eventually } from '../program.ts'
+import { startRedis, withRedis } from '../services.ts'
 
-const prefix = redisPrefix()
-
-/** A script that no other run has left in the server. */
-const add = (number: number) => `return redis.call('INCRBY', KEYS[1], ARGV[1] + ${number}) -- ${prefix}`
-
-test('scripts that the server does not know yet run together, and again; what fails in one is an error', async () => {
-  const redis = openRedis(redisUrl(), prefix, patientRedis)
+test('scripts that the server does not know, or no longer, run together with others', async () => {
+  const server = await startRedis()
+  const redis = openRedis(server.url, redisPrefix(), patientRedis)
   await eventually(() => redis.status, 'ready')
-  const addAll = () => Promise.all([1, 2, 3].map((number) => redis.run(add(number), `key ${number}`, 10)))
-  expect([await addAll(), await addAll()]).toEqual([
-    [11, 12, 13],
-    [22, 24, 26],
+  const keys = ['a', 'b', 'c']
+  const expiresAt = Math.ceil(Date.now() / 1_000) + 60
+  for (const key of keys) await redis.setCounter(key, 1, expiresAt)
+  const raiseAll = () => Promise.all(keys.map((key) => redis.raiseCounter(key, 2, expiresAt)))
+  expect([await raiseAll(), await raiseAll()]).toEqual([
+    [3, 3, 3],
+    [5, 5, 5],
   ])
-  const failing = `return redis.call('NONE') -- ${prefix}`
-  expect(await rejectionOf(redis.run(failing, 'again'))).toContain('Unknown Redis command')
+  await withRedis(server.url, (on) => on.script('FLUSH'))
+  expect(await raiseAll()).toEqual([7, 7, 7])
+  expect(redis.error).toBeUndefined()
   await redis.disconnect()
+  await server.stop()
 })
