@@ -89,6 +89,10 @@ create table prompts (
   public_id text collate "C" not null unique check (public_id like 'pmt\_%'),
   organisation_id bigint not null references organisations,
   name text not null check (name <> ''),
+  -- The name with each number padded, so that step 9 sorts before step 10.
+  name_key text collate "und-x-icu" generated always as (
+    regexp_replace(regexp_replace(name, '\d+', '00000000000000000000\&', 'g'), '\d*(\d{20})', '\1', 'g')
+  ) stored,
   repository text,
   path text,
   file_state text check (file_state in ('present', 'removed', 'renamed')),

@@ -10,11 +10,8 @@ export const describePage = (description: string, schema: TSchema) => ({
 
 export const pageRequestOf = ({ searchParams }: RequestContext): PageRequest => cursorParams.parse(searchParams)
 
-export const replyPage = <Row>(
-  context: RequestContext,
-  { data, limit, nextCursor }: CursorPage<Row>,
-  more?: object,
-): Response => replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor, more)
+export const replyPage = <Row>(context: RequestContext, { data, limit, nextCursor }: CursorPage<Row>): Response =>
+  replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor)
 
 /** The same for rows that are JSON already, and a path that is not the route's. */
 export function replyJsonPage(
@@ -23,9 +20,8 @@ export function replyJsonPage(
   data: string,
   limit: number,
   nextCursor: string | null,
-  more: object = {},
 ): Response {
-  const pagination = JSON.stringify({ per_page: limit, next_cursor: nextCursor, ...more })
+  const pagination = JSON.stringify({ per_page: limit, next_cursor: nextCursor })
   const body = `{"data":${data},"pagination":${pagination}}`
   if (nextCursor === null) return context.reply(200, body)
   const query = context.searchParams

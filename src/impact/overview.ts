@@ -1,18 +1,18 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import { invalid } from '../errors.ts'
 import { addCounts, totalOf } from '../lib/counts.ts'
-import type { CursorPage } from '../lib/cursor_page.ts'
+import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
 import { dayMs } from '../lib/times.ts'
-import { findOwnPrompts, listPrompts } from '../prompts/find.ts'
+import { findOwnPrompts, listPrompts, listPromptsOf } from '../prompts/find.ts'
 import type { PromptRow } from '../prompts/schema.ts'
 import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf } from './rate.ts'
 import { compareChanges } from './read.ts'
 import type { Impact } from './schema.ts'
-import type { OverviewQuery, RecentSignals } from './schema_overview.ts'
-import { createSortedLists } from './sort.ts'
-import { selectNewestChanges } from './store.ts'
+import { maxSortedPrompts, type OverviewQuery, type RecentSignals } from './schema_overview.ts'
+import { type SortedList, selectNewestChanges, selectSortedPrompts } from './store.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 
@@ -24,11 +24,34 @@ type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
 /** Reads pages of prompts: the live change of each, compared with the one before it, and its signals of the last 30 days. */
 export function createOverview({ db, clock, rollup }: Services) {
-  const listSorted = createSortedLists({ db, clock, rollup })
+  /** Concurrent readers of one sorted page share its statement. */
+  const inFlight = new Map<string, Promise<CursorPage<PromptRow>>>()
+
+  async function sortPrompts(list: SortedList, { limit, cursor }: PageRequest): Promise<CursorPage<PromptRow>> {
+    const { organisationId, filters, sort } = list
+    const name = JSON.stringify(['sorted impact', organisationId, filters, sort])
+    const after = decodeCursor(name, cursor)
+    const { found, places } = await selectSortedPrompts(db.sql, list, after, limit + 1, maxSortedPrompts)
+    if (found > maxSortedPrompts) throw tooMany()
+    const shown = places.slice(0, limit)
+    const last = shown.at(-1)
+    const nextCursor = last && places.length > limit ? encodeCursor(name, { ...last, at: null }) : null
+    const ids = shown.map(({ id }) => id)
+    return { data: await listPromptsOf(db.sql, organisationId, ids), limit, nextCursor }
+  }
+
+  function listSorted(list: SortedList, request: PageRequest): Promise<CursorPage<PromptRow>> {
+    const key = JSON.stringify([list, request])
+    const sorting = () => db.heavyRead(list.organisationId, () => sortPrompts(list, request))
+    const page = inFlight.get(key) ?? sorting().finally(() => inFlight.delete(key))
+    inFlight.set(key, page)
+    return page
+  }
+
   return async (
     organisationId: number,
     { margin, search, archived, sort, ...request }: OverviewQuery,
-  ): Promise<CursorPage<PromptImpact> & { sortedAt?: Date }> => {
+  ): Promise<CursorPage<PromptImpact>> => {
     const startedAt = performance.now()
     const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
     const filters = { search, archived }
@@ -86,3 +109,8 @@ function describeDays(spans: SpanCount[], bounds: Date[]): RecentSignals {
   }))
   return { ...sum, total: totalOf(sum), rate: rateOf(sum), days }
 }
+
+const tooMany = () =>
+  invalid(`There are more than ${maxSortedPrompts} prompts to sort. Search for fewer, or leave sort out.`, [
+    { path: 'sort', message: `must be left out where more than ${maxSortedPrompts} prompts are found` },
+  ])

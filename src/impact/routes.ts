@@ -53,7 +53,7 @@ const operations = describeOperations('Impact', {
     summary: 'Show the live change and the last 30 days of every prompt',
     description:
       'Lists the prompts of the organisation with what their live changes did, newest prompt first unless sorted. Sorts at ' +
-      `most ${maxSortedPrompts} prompts: with more, narrow the search. The order may be some seconds old (sorted_at).`,
+      `most ${maxSortedPrompts} prompts: with more, narrow the search.`,
     ...describePage('A page of prompts.', PromptImpactList),
     query: overviewParams,
   },
@@ -106,8 +106,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
       '/api/v1/impact',
       authenticated('signals:read', async (context, _: object, { organisationId }) => {
         const query = overviewParams.parse(context.searchParams)
-        const { sortedAt, ...page } = await readOverview(organisationId, query)
-        return replyPage(context, page, sortedAt && { sorted_at: sortedAt })
+        return replyPage(context, await readOverview(organisationId, query))
       }),
       { detail: operations.listImpact },
     )

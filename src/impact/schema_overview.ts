@@ -49,25 +49,17 @@ const PromptImpact = Type.Object(
   { title: 'PromptImpact' },
 )
 
-export const PromptImpactList = cursorPageOf(
-  PromptImpact,
-  {
-    prompt: examplePrompt,
-    latest: exampleImpact,
-    recent: {
-      positive: 750,
-      negative: 250,
-      total: 1000,
-      rate: { value: 0.75, low: 0.72224, high: 0.775847 },
-      days: [{ date: '2026-11-15', positive: 37, negative: 12 }],
-    },
+export const PromptImpactList = cursorPageOf(PromptImpact, {
+  prompt: examplePrompt,
+  latest: exampleImpact,
+  recent: {
+    positive: 750,
+    negative: 250,
+    total: 1000,
+    rate: { value: 0.75, low: 0.72224, high: 0.775847 },
+    days: [{ date: '2026-11-15', positive: 37, negative: 12 }],
   },
-  {
-    sorted_at: Type.Optional(
-      Type.String({ format: 'date-time', description: 'With sort: when the order was read, at most some seconds ago' }),
-    ),
-  },
-)
+})
 
-/** Bounds the memory and the time of a sort. */
+/** Bounds the time of a sort. */
 export const maxSortedPrompts = 50_000

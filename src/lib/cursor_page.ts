@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { type TObject, Type } from '@sinclair/typebox'
 import { defaultPageSize, defineParams, invalidQuery, limitParam, maxPageSize, param } from './params.ts'
+import { isPlain } from './texts.ts'
 import { storableOrUndefined } from './times.ts'
 
-/** The last row of a page: by its id; in a list ordered by time, by its time too; in a sorted list, by its sort value. */
-type CursorPosition = { id: number; at: Date | null; value?: string }
+/** The last row of a page: by its id; in a list ordered by time, by its time too; in a sorted list, by its sort key. */
+type CursorPosition = { id: number; at: Date | null; key?: string }
 
 export type PageRequest = { limit: number; cursor: string | null }
 export type CursorPage<Row> = { data: Row[]; limit: number; nextCursor: string | null }
@@ -22,8 +23,7 @@ export const cursorPageParams = {
 
 export const cursorParams = defineParams(cursorPageParams)
 
-/** `more` describes further fields of `pagination`. */
-export const cursorPageOf = (item: TObject, example: object, more: TProperties = {}) =>
+export const cursorPageOf = (item: TObject, example: object) =>
   Type.Object(
     {
       data: Type.Array(item),
@@ -31,9 +31,8 @@ export const cursorPageOf = (item: TObject, example: object, more: TProperties =
         {
           per_page: Type.Integer({ description: 'Page size used' }),
           next_cursor: Type.Union([Type.String(), Type.Null()], { description: 'Null on the last page' }),
-          ...more,
         },
-        { title: Object.keys(more).length > 0 ? `${item.title}Pagination` : 'CursorPagination' },
+        { title: 'CursorPagination' },
       ),
     },
     {
@@ -46,18 +45,18 @@ export const cursorPageOf = (item: TObject, example: object, more: TProperties =
 const hashList = (list: string): string => createHash('sha256').update(list).digest('base64url').slice(0, 16)
 
 /** A cursor is opaque but not secret: a forged one only moves within a list that the caller may read anyway. */
-export const encodeCursor = (list: string, { id, at, value }: CursorPosition): string =>
-  Buffer.from(JSON.stringify([hashList(list), id, at?.getTime() ?? null, value])).toString('base64url')
+export const encodeCursor = (list: string, { id, at, key }: CursorPosition): string =>
+  Buffer.from(JSON.stringify([hashList(list), id, at?.getTime() ?? null, key])).toString('base64url')
 
 /** Where the page starts; null at the start of the list. Throws for a cursor of another list or with other filters. */
 export function decodeCursor(list: string, cursor: string | null): CursorPosition | null {
   if (cursor === null) return null
-  const [hash, id, time, value] = parseCursor(cursor)
+  const [hash, id, time, key] = parseCursor(cursor)
   const at = Number.isSafeInteger(time) ? storableOrUndefined(new Date(time as number)) : null
   const isValid =
     hash === hashList(list) && Number.isSafeInteger(id) && at !== undefined && (at === null) === (time === null)
   if (!isValid) throw invalidQuery({ path: 'cursor', message: `must be ${expectedCursor}` })
-  return { id: id as number, at, ...(typeof value === 'string' && { value }) }
+  return { id: id as number, at, ...(typeof key === 'string' && isPlain(key) && { key }) }
 }
 
 function parseCursor(cursor: string): unknown[] {

@@ -10,7 +10,6 @@ import {
   type OwnedPrompt,
   type Prompt,
   selectPromptIds,
-  selectPromptNames,
   selectPromptRows,
   selectPrompts,
 } from './store.ts'
@@ -25,9 +24,6 @@ const maxCachedPrompts = 100_000
 const trustedForMs = 750
 /** A statement counts the signals of this many prompts. More would occupy the embedded engine for too long. */
 const promptsPerRead = 100
-
-/** A statement reads this many names: the embedded engine has one connection, which nobody may hold for long. */
-const namesPerStatement = 2_000
 
 const promptId = new RegExp(PromptId.pattern as string)
 
@@ -116,17 +112,6 @@ export const listPrompts = (
     request,
     (beforeId, limit) => selectPrompts(db.sql, organisationId, filters, beforeId, limit),
   )
-
-/** The row id and name of every prompt that matches, newest first; undefined if there are more than `most`. */
-export async function findPromptNames(sql: Sql, organisationId: number, filters: PromptFilters, most: number) {
-  const found: { id: number; name: string }[] = []
-  for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.id as number) {
-    const rows = await selectPromptNames(sql, organisationId, filters, beforeId, namesPerStatement)
-    found.push(...rows)
-    if (found.length > most) return undefined
-    if (rows.length < namesPerStatement) return found
-  }
-}
 
 /** The prompts of an organisation that have these row ids, in their order. */
 export async function listPromptsOf(sql: Sql, organisationId: number, ids: number[]): Promise<PromptRow[]> {

@@ -190,23 +190,3 @@ export const selectPrompts = (
       )
     order by p.id desc
     limit ${limit}`
-
-/** Like selectPrompts, but only ids and names. */
-export const selectPromptNames = (
-  sql: Sql,
-  organisationId: number,
-  { search, archived }: PromptFilters,
-  beforeId: number,
-  limit: number,
-) =>
-  sql<{ id: number; name: string }>`
-    select p.id, p.name
-    from prompts p
-    where p.organisation_id = ${organisationId} and p.id < ${beforeId}
-      and (${archived}::text = 'all' or p.archived::text = ${archived}::text)
-      and (
-        ${search}::text is null
-        or strpos(lower(concat_ws(chr(10), p.name, p.public_id, p.path)), lower(${search}::text)) > 0
-      )
-    order by p.id desc
-    limit ${limit}`

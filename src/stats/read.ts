@@ -8,7 +8,7 @@ import type { SignalRollup } from './rollup.ts'
 import { type Interval, type MetadataSplit, type SignalCounts, type SignalStats, statsParams } from './schema.ts'
 import { countByMetadata, type MetadataCounts, type Position, selectMetadataValues, selectSpanCounts } from './store.ts'
 
-export { type SpanCount, selectDayCounts, selectMonthCounts, selectSpanCounts } from './store.ts'
+export { type SpanCount, selectMonthCounts, selectSpanCounts } from './store.ts'
 
 type StatsQuery = ReturnType<typeof parseStatsQuery>
 

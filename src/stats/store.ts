@@ -21,34 +21,6 @@ export const selectSpanCounts = (
       ${organisationId}, p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]
     ) c`
 
-/**
- * Counts the signals of each prompt from one midnight (UTC) to another. For whole days it reads far less than
- * selectSpanCounts. A `filter` compares the times of the signals after the watermark: a condition in `where` would tempt the
- * planner to read all signals of these days.
- */
-export const selectDayCounts = (sql: Sql, organisationId: number, promptIds: number[], from: Date, until: Date) =>
-  sql<Omit<SpanCount, 'number'>>`
-    select p.id as "promptId", sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative
-    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral (
-      select sum(c.positive) as positive, sum(c.negative) as negative
-      from signal_counts c
-      where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
-        and c.start >= ${from} and c.start < ${until}
-      union all
-      select
-        count(*) filter (where s.value = 'positive' and s.created_at >= ${from} and s.created_at < ${until}),
-        count(*) filter (where s.value = 'negative' and s.created_at >= ${from} and s.created_at < ${until})
-      from signals s
-      where s.organisation_id = ${organisationId} and s.prompt_id = p.id
-        -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
-        and s.id between (
-          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
-          where w.organisation_id = ${organisationId} and w.prompt_id = p.id
-        ) and 9223372036854775807
-    ) c
-    group by p.id`
-
 /** A metadata value: its hash, its first 100 characters, and a signal that has it. All null for signals without one. */
 type ValueCount = [hash: string | null, begin: string | null, id: number | null, positive: number, negative: number]
 

@@ -1,18 +1,13 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Sql } from '../../src/db/client.ts'
+import { selectSortedPrompts } from '../../src/impact/store.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { type OwnedPrompt, type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { writeSignals } from '../../src/signals/store.ts'
 import { eraseBefore } from '../../src/signals/store_bulk.ts'
 import { createSignalRollup, secondsLeft } from '../../src/stats/rollup.ts'
-import {
-  rollUpSignals,
-  selectDayCounts,
-  selectMonthCounts,
-  selectPromptsBehind,
-  selectSpanCounts,
-} from '../../src/stats/store.ts'
+import { rollUpSignals, selectMonthCounts, selectPromptsBehind, selectSpanCounts } from '../../src/stats/store.ts'
 import { engine } from '../harness.ts'
 import { eventually, untilLocked } from '../program.ts'
 import { useService } from '../use.ts'
@@ -150,9 +145,11 @@ test('the signal at the watermark, and those beside it, are counted once: also w
   const { sql } = service.services.db
   // Between the two bounds that cut a quarter.
   const countBoth = async ({ id, organisationId }: Prompt) => {
-    const [days] = await selectDayCounts(sql, organisationId, [id], new Date('2026-11-10'), new Date('2026-11-11'))
+    const day = { from: new Date('2026-11-10'), until: new Date('2026-11-11') }
+    const list = { organisationId, filters: { search: null, archived: 'all' }, sort: 'signals', ...day } as const
+    const { places } = await selectSortedPrompts(sql, list, null, 1, 10)
     const month = await selectMonthCounts(sql, organisationId, [id], '2026-11')
-    return [days?.positive, ...month.map(({ total }) => total)]
+    return [-Number(places[0]?.key), ...month.map(({ total }) => total)]
   }
   const minutesAgo = (now.getTime() - Date.parse('2026-11-10T10:07:30Z')) / 60_000
   for (const chosen of [0, 1, 2]) {
