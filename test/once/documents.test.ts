@@ -131,38 +131,3 @@ test.each(documents)('every benchmark that %s names is a section of it', async (
   const named = [...(await textOf(document)).matchAll(/bun run bench (?:--quick )?([a-z_]+)/g)].map(([, name]) => name)
   expect(named.filter((name) => !paths.includes(`bench/sections/${name}.ts`))).toEqual([])
 })
-
-/** Paragraphs and items of lists, as they are shown: without code, tables and the targets of links. */
-const paragraphsOf = (text: string) =>
-  withoutCode(text)
-    .replace(/^ *(\||<|#).*$/gm, '')
-    .replace(/\]\([^)]*\)/g, ']')
-    .split(/\n\s*\n|\n(?=\s*(?:-|\d+\.) )/)
-
-const fiveLines = 5 * 100
-
-test.each(documents)('no paragraph of %s is longer than five lines', async (document) => {
-  expect(paragraphsOf(await textOf(document)).filter((paragraph) => paragraph.length > fiveLines)).toEqual([])
-})
-
-/** Words, without what only draws a table. */
-const countWords = (text: string) => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length
-
-test('the documents are short enough to be read', async () => {
-  const texts = await Promise.all(guides.map(textOf))
-  expect(countWords(texts.join('\n'))).toBeLessThanOrEqual(21_500)
-  expect((await linesOf('docs/architecture.md')).length).toBeLessThanOrEqual(200)
-})
-
-test('there are at most thirty decisions, each with its context and what reversing it costs', async () => {
-  expect(decisions.length).toBeLessThanOrEqual(30)
-  for (const [index, decision] of decisions.entries()) {
-    expect(decision).toStartWith(`docs/decisions/${String(index + 1).padStart(3, '0')}-`)
-    const parts = [...(await textOf(decision)).matchAll(/^(?:# (\d+)|\*\*(.+?)\.\*\*)/gm)]
-    const expected = [`${index + 1}`, 'Context', 'Decision', 'Reversing it costs']
-    expect(
-      parts.map(([, number, part]) => number ?? part),
-      decision,
-    ).toEqual(expected)
-  }
-})
