@@ -33,7 +33,7 @@ const BOTH = [
   'keys/browser_limit',
   'limit/*',
   'prompts/{erase,rest}',
-  'signals/{batch,erase,export,idempotency,list,metadata,retention,signals}',
+  'signals/{batch,erase,export,idempotency,list,retention,signals}',
   'stats/*',
   'webhooks/{thresholds,verdicts}',
 ]

@@ -1,17 +1,21 @@
 // Whatever byte of a backup is wrong, a restore either finds the damage and leaves nothing behind, or loses nothing.
 import { expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { readBackup, writeFile } from '../../src/backup/file.ts'
 import { restoreBackup } from '../../src/backup/restore.ts'
 import { writeBackup } from '../../src/backup/write.ts'
+import { describeCount } from '../../src/cli/progress.ts'
 import { systemClock } from '../../src/clock.ts'
 import { migrate, readSchemaVersion } from '../../src/db/migrations.ts'
 import { maxLineLength, openInput } from '../../src/lib/input.ts'
 import { migrations } from '../../src/platform.ts'
 import { inFullRun } from '../full.ts'
-import { createFolder } from '../program.ts'
+import { createDatabaseWithTenant, createEmptyDatabase } from '../harness.ts'
+import { createFolder, onTerminal, rejectionOf } from '../program.ts'
+import { entry } from '../service.ts'
+import { closeAfterTest } from '../use.ts'
 import { useEmptyDatabases } from './empty.ts'
 
 /** Enough rows that the database has some of them before the end of the file is read. */
@@ -122,4 +126,60 @@ test('a bit flipped in the header of gzip is damage, or means nothing and loses 
       await to.sql.script('drop schema public cascade; create schema public')
     }
   }
+})
+
+test('of two that are written concurrently under one name, one remains, and is whole', async () => {
+  const folder = createFolder()
+  const both = join(folder, 'both')
+  const started = Promise.withResolvers<void>()
+  const first = writeFile(both, async (write) => {
+    await write('first\n')
+    await started.promise
+    await write('first\n')
+  })
+  const second = writeFile(both, async (write) => {
+    await write('second\n')
+    started.resolve()
+    await first
+    await write('second\n')
+  })
+  await first
+  expect(gunzipSync(readFileSync(both)).toString()).toBe('first\nfirst\n')
+  await second
+  expect(gunzipSync(readFileSync(both)).toString()).toBe('second\nsecond\n')
+  expect(readdirSync(folder)).toEqual(['both'])
+})
+
+test('a backup that fails half-way leaves the one before it, and nothing else', async () => {
+  writeFileSync(file, 'the one before')
+  const fill = async (write: (text: string) => Promise<void>) => {
+    await write('half')
+    throw new Error('the database is gone')
+  }
+  expect(await rejectionOf(writeFile(file, fill))).toBe('the database is gone')
+  expect(readFileSync(file, 'utf8')).toBe('the one before')
+  expect(readdirSync(folder)).toEqual(['backup'])
+})
+
+test('backup, restore and import show how far they are, on a terminal alone', async () => {
+  const database = await closeAfterTest(createDatabaseWithTenant())
+  const empty = await closeAfterTest(createEmptyDatabase())
+  const folder = createFolder()
+  const { prompt } = database.tenant
+  const lines = join(folder, 'lines')
+  await Bun.write(lines, `${JSON.stringify(entry({ prompt }))}\n${JSON.stringify(entry({ prompt }))}\n`)
+  const imported = await onTerminal(['history', 'import', lines], database.settings)
+  expect(imported).toContain('\r2 lines recorded, 100 %')
+  expect(imported).toEndWith('\r\u001b[Krecorded 2, already known 0\r\n')
+  const file = join(folder, 'backup')
+  expect(await onTerminal(['backup', file], database.settings)).toMatch(/\r\d+ rows/)
+  expect(await onTerminal(['restore', file], empty.settings)).toMatch(/\r\d+ rows, 100 %/)
+})
+
+test('a count has its share and the time left where they are known', () => {
+  expect(describeCount(1_234_567, 'rows', null, 5_000)).toBe('1,234,567 rows')
+  expect(describeCount(10, 'rows', 0.25, 500)).toBe('10 rows, 25 %')
+  expect(describeCount(10, 'rows', 0.25, 10_000)).toBe('10 rows, 25 %, about 30 s left')
+  expect(describeCount(10, 'rows', 0.1, 20_000)).toBe('10 rows, 10 %, about 3 min 0 s left')
+  expect(describeCount(10, 'rows', 1.5, 20_000)).toBe('10 rows')
 })

@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { readableLine } from '../../src/log.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
 import { createFolder, eventually, PROGRAM, type Row } from '../program.ts'
-import { useProgram } from '../use.ts'
+import { findFreePort } from '../throwaway.ts'
+import { useDatabase, useProgram } from '../use.ts'
 
 const { server, settings, tenant } = useProgram(() => ({ REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() }))
 
@@ -89,4 +92,57 @@ test('on a terminal the lines are short and for a person', async () => {
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
   await eventually(() => /INFO {2}stopped\s*$/.test(shown), true)
+})
+
+const { settings: plain } = useDatabase()
+
+/** More than a pipe holds. */
+const logged = 1_000
+
+test.each([
+  ['on a full disk', '> /dev/full'],
+  ['to a reader that has left', '> >(true)'],
+  // The program itself keeps the pipe open, and never reads it.
+  ['to a reader that has stalled', '0<> "$PIPE" > "$PIPE"'],
+])('a service that cannot write its log %s serves, and stops when it is told to', async (_, redirection) => {
+  const pipe = join(createFolder(), 'pipe')
+  expect(Bun.spawnSync(['mkfifo', pipe]).exitCode).toBe(0)
+  const port = await findFreePort()
+  const service = Bun.spawn(['bash', '-c', `exec "$PROGRAM" serve --port ${port} ${redirection}`], {
+    env: { PATH: process.env.PATH, PROGRAM, PIPE: pipe, ...plain },
+    stdio: ['ignore', 'ignore', 'ignore'],
+  })
+  try {
+    const statusOf = (path: string) =>
+      fetch(`http://127.0.0.1:${port}${path}`).then(
+        ({ status }) => status,
+        () => 0,
+      )
+    await eventually(() => statusOf('/readyz'), 200)
+    for (let sent = 0; sent < logged; sent++) expect(await statusOf('/api/v1/prompts')).toBe(401)
+    service.kill('SIGTERM')
+    expect(await Promise.race([service.exited, Bun.sleep(10_000)])).toBe(0)
+  } finally {
+    service.kill('SIGKILL')
+  }
+})
+
+const time = '2026-11-14T23:35:07.123Z'
+
+test.each([
+  [
+    { level: 30, time, method: 'GET', route: '/api/v1/*', status: 404, ms: 1.25, request_id: 'r-1', msg: 'request' },
+    '23:35:07 INFO  GET /api/v1/* 404 1.25 ms r-1\n',
+  ],
+  [
+    { level: 40, time, dependency: 'redis', reason: 'gone', msg: 'dependency down' },
+    '23:35:07 WARN  dependency down dependency=redis reason=gone\n',
+  ],
+  [
+    { level: 50, time, err: { type: 'Error', message: 'no', stack: 'Error: no\n at x' }, msg: 'request failed' },
+    '23:35:07 ERROR request failed err=no\n',
+  ],
+  [{ level: 30, time, seconds: 3, msg: 'a\u001b[2J\nb' }, '23:35:07 INFO  a [2J b seconds=3\n'],
+])('%j is short, on one line and harmless on a terminal', (line, shown) => {
+  expect(readableLine(JSON.stringify(line))).toBe(shown)
 })

@@ -256,8 +256,11 @@ test('the types of the package check with only the standard libraries', async ()
     client.signals.record('pmt_1', 'maybe')`
   mkdirSync(join(project, 'types'))
   writeFileSync(join(project, 'types/program.ts'), source)
-  const options = ['--strict', '--noEmit', '--target', 'es2023', '--lib', 'es2023,dom', '--module', 'nodenext']
-  await run([join(root, 'node_modules/.bin/tsc'), ...options, 'types/program.ts'])
+  const node = ['--module', 'nodenext', '--moduleResolution', 'nodenext']
+  const options = ['--strict', '--noEmit', '--target', 'es2023', '--lib', 'es2023,dom', ...node]
+  const command = ['bun', 'check', '--no-script', ...options, 'types/program.ts']
+  const { exitCode, stdout } = Bun.spawnSync(command, { cwd: project })
+  expect([stdout.toString(), exitCode]).toEqual(['', 0])
 })
 
 test.each([0.1, 0.5, 0.9])('%d of the sessions get the head, evenly, and keep it when the share grows', (share) => {

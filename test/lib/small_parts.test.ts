@@ -1,6 +1,9 @@
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
+import { applyPatch } from 'diff'
+import { formatDistance } from '../../src/console/parts/format.ts'
 import { parseBounded } from '../../src/github/routes.ts'
+import { unifiedDiff } from '../../src/history/diff.ts'
 import { SharedCache } from '../../src/history/read.ts'
 import { decodeInTurn, mebibyte, smallBody } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
@@ -128,4 +131,58 @@ test('a delivery of more than a million lists and objects is rejected: it would 
   }
   const message = `\\"${'[{'.repeat(mebibyte)}`
   expect(parseBounded(JSON.stringify({ message }))).toEqual({ message })
+})
+
+const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000]
+const now = new Date(2026, 10, 15, 12).getTime()
+
+test.each([
+  [0, 'now'],
+  [-59.4 * second, '59 seconds ago'],
+  [-59.6 * second, '1 minute ago'],
+  [-59.6 * minute, '1 hour ago'],
+  // A key of 12 hours, a moment after it was made.
+  [12 * hour - 2 * second, 'in 12 hours'],
+  [-23.6 * hour, '1 day ago'],
+  // From a day on, the day counts: both are of the same day.
+  [-2.4 * day, '2 days ago'],
+  [-1.6 * day, '2 days ago'],
+  [-75.4 * day, '2 months ago'],
+  [-77.4 * day, '3 months ago'],
+  [-13 * day, '13 days ago'],
+  [-14 * day, '2 weeks ago'],
+  [30 * day - second, 'in 4 weeks'],
+  [-60 * day, '2 months ago'],
+  [-730 * day, '2 years ago'],
+])('%p ms are told as "%s"', (ms, told) => {
+  expect(formatDistance(new Date(now + ms), now)).toBe(told)
+})
+
+const lines = (count: number, word: string) =>
+  Array.from({ length: count }, (_, index) => `${word} ${index}`).join('\n')
+
+test.each([
+  ['a change in the middle', 'a\nb\nc\n', 'a\nB\nc\n'],
+  ['no newline at the end', 'a\nb', 'a\nb\n'],
+  ['a text from nothing', '', 'a\n'],
+  ['a text to nothing', 'a', ''],
+  ['other ends of lines', 'a\r\nb\r\n', 'a\nb\n'],
+  ['more lines than are compared', lines(3_000, 'old'), lines(2_000, 'new')],
+  ['every line of two large texts', `${lines(5_000, 'old')}\n`, `${lines(5_000, 'new')}\n`],
+])('the diff of %s makes the later text of the earlier one', (_, before, after) => {
+  expect(applyPatch(before, unifiedDiff('a.md', before, after))).toBe(after)
+})
+
+test('a text with more than 200 removed and added lines is replaced as a whole', () => {
+  const [before, after] = [lines(400, 'old'), lines(400, 'new')].map((text) => text.split('\n'))
+  const changed = (count: number) => [...(after ?? []).slice(0, count), ...(before ?? []).slice(count)].join('\n')
+  const removedOf = (count: number) => unifiedDiff('a.md', changed(0), changed(count)).match(/^-old/gm)?.length
+  expect([100, 101].map(removedOf)).toEqual([100, 400])
+})
+
+test('equal texts have an empty diff, and the slowest pair of texts takes no longer than a blink', () => {
+  expect(unifiedDiff('a.md', 'a', 'a')).toBe('')
+  const startedAt = process.cpuUsage().user
+  unifiedDiff('a.md', 'a\n'.repeat(32_768), 'b\n'.repeat(32_768))
+  expect((process.cpuUsage().user - startedAt) / 1_000).toBeLessThan(500)
 })

@@ -1,7 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { type Db, openClient } from '../../src/db/client.ts'
+import type { Tls } from '../../src/db/tls.ts'
+import { requireWebhook } from '../../src/github/receive.ts'
+import { findLiveKeys } from '../../src/keys/store.ts'
+import { createPromptFinder } from '../../src/prompts/find.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 import { useDatabase } from '../use.ts'
@@ -138,4 +142,80 @@ test('a statement that has to be prepared again is sent with the same parameters
     expect(await Promise.all([1, 2, 3, 4].map(find))).toEqual(Array(4).fill([{ n: 1 }]))
     await db.sql.script('alter table plans_change alter column n type bigint')
   }
+})
+
+function message(type: string, ...parts: (number | string)[]): Buffer {
+  const body = Buffer.concat(
+    parts.map((part) => {
+      if (typeof part === 'string') return Buffer.from(part)
+      const bytes = Buffer.alloc(4)
+      bytes.writeInt32BE(part)
+      return bytes
+    }),
+  )
+  const head = Buffer.alloc(5)
+  head.write(type)
+  head.writeInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
+}
+
+test.each([
+  ['continues an authentication that was not begun', message('R', 11, 'nonsense')],
+  ['requests an unknown way to authenticate', message('R', 99)],
+  ['ends an authentication that was not begun', message('R', 12, 'v=none')],
+  ['sends a row without a query', Buffer.concat([message('R', 0), message('D', 'xx'), message('Z', 'I')])],
+  ['sends what is no message', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
+  ['accepts TLS and then speaks none', Buffer.from('S nonsense')],
+])('a server that %s fails the statement, and nothing else', async (_, bytes) => {
+  const ssl = bytes[0] === 0x53 ? { rejectUnauthorized: true } : false
+  await expectFailure(ssl, (guest) => guest.end(bytes))
+})
+
+test('an authority that is no certificate fails the statement, and nothing else', async () => {
+  await expectFailure({ rejectUnauthorized: true, ca: 'no certificate' }, (guest) => guest.write('S'))
+})
+
+/** Expects a statement to fail on a server that replies in this way to the first bytes of each connection. */
+async function expectFailure(ssl: Tls, reply: (guest: Socket) => void): Promise<void> {
+  const server = createServer((guest) => {
+    guest.on('error', () => {})
+    guest.once('data', () => reply(guest))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `postgres://user:word@127.0.0.1:${(server.address() as { port: number }).port}/db`
+  const odd = openClient({ url, ssl }, { queryTimeoutMs: 300, maxConnections: 1 })
+  const outcome = odd.sql`select 1`.then(
+    () => 'answered',
+    () => 'failed',
+  )
+  expect(await outcome).toBe('failed')
+  await odd.close()
+  server.close()
+}
+
+// Results of the database that belong to other queries: none of them gives access to anything.
+
+const answering = (row: object) => ({ sql: async () => [row] }) as unknown as Db
+
+test('the webhook of another organisation authenticates no delivery', async () => {
+  const db = answering({ org: 'org_other', organisationId: 2, secret: 'theirs' })
+  expect(
+    await requireWebhook(db, 'org_mine').then(
+      () => 'accepted',
+      () => 'rejected',
+    ),
+  ).toBe('rejected')
+})
+
+test('another key authenticates no caller', async () => {
+  const { sql } = answering({ hash: '02', id: 2, organisationId: 2, org: 'org_other', key: 'key_other' })
+  expect((await findLiveKeys(sql, ['01'])).get('01')).toBeUndefined()
+})
+
+test.each([
+  ['another prompt', { id: 2, organisationId: 1, publicId: 'pmt_other' }],
+  ['the prompt of another organisation', { id: 2, organisationId: 2, publicId: 'pmt_mine' }],
+])('%s is not found', async (_, row) => {
+  const found = createPromptFinder(answering(row)).find(1, 'pmt_mine')
+  expect(await Promise.resolve(found).catch((error) => error.code)).toBe('not_found')
 })

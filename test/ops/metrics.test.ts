@@ -1,10 +1,14 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import type { Db } from '../../src/db/client.ts'
+import { createDrain } from '../../src/http/drain.ts'
 import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
+import { createReadiness } from '../../src/ops/readiness.ts'
 import { build } from '../../src/platform.ts'
+import { eventually } from '../program.ts'
 import { entry } from '../service.ts'
-import { useOwnService } from '../use.ts'
+import { useOwnService, useTenant } from '../use.ts'
 
 const service = useOwnService()
 
@@ -152,4 +156,72 @@ test('every metric that the dashboard queries exists, and every one of ours is o
   expect([...queried].filter((name) => !exposed.includes(name))).toEqual([])
   const ours = exposed.filter((name) => name.startsWith('prompt_signals_') && !/_(sum|count|bucket)$/.test(name))
   expect(ours.filter((name) => !queried.has(name))).toEqual([])
+})
+
+/** A database that counts its queries, and returns a result when the test says so. */
+function fakeDatabase() {
+  let queries = 0
+  const answers: ((rows: object[]) => void)[] = []
+  const sql = () => {
+    queries += 1
+    return new Promise<object[]>((resolve) => answers.push(resolve))
+  }
+  return {
+    db: { sql, requireWritable: async () => {} } as unknown as Db,
+    queries: () => queries,
+    answer() {
+      for (const resolve of answers.splice(0)) resolve([])
+    },
+  }
+}
+
+test('probes at the same time share one look at the database, and so do those of the next second', async () => {
+  const { db, queries, answer } = fakeDatabase()
+  const readiness = createReadiness(db, undefined, [], createDrain())
+  const probes = Promise.all([readiness.check(), readiness.check(), readiness.check()])
+  answer()
+  const ready = { ready: true, database: 'up', redis: 'unused' }
+  expect(await probes).toEqual([ready, ready, ready] as never)
+  expect(await readiness.check()).toEqual(ready as never)
+  // The schema and the look-up of keys.
+  expect(queries()).toBe(2)
+})
+
+test('a database that does not answer is down within half a second', async () => {
+  const { db } = fakeDatabase()
+  const report = createReadiness(db, undefined, [], createDrain()).check()
+  // Of two timers the shorter one is the first, however late a busy machine lets them both be.
+  const later = Bun.sleep(1_000).then(() => 'later')
+  const down = { ready: false, database: 'down', reason: 'unreachable', redis: 'unused' } as const
+  expect(await Promise.race([report, later])).toEqual(down)
+})
+
+test('is not ready from the moment of the stop, even for a probe that was under way', async () => {
+  const { db, answer } = fakeDatabase()
+  const drain = createDrain()
+  const readiness = createReadiness(db, undefined, [], drain)
+  const underWay = readiness.check()
+  const drained = drain.run(0)
+  answer()
+  const stopping = { ready: false, stopping: true } as const
+  expect([await underWay, await readiness.check()]).toEqual([stopping, stopping])
+  await drained
+})
+const tenant = useTenant(service)
+
+test('is not ready while the look-up that every request needs cannot run', async () => {
+  const { sql } = service.services.db
+  const readiness = async () => {
+    const { status, body } = await service.call('GET', '/readyz')
+    return [status, body.reason]
+  }
+  await eventually(readiness, [200, undefined])
+  await sql`alter table api_keys rename to api_keys_away`
+  try {
+    await eventually(readiness, [503, 'failing'])
+    await eventually(async () => (await service.getHistory(tenant.prompt, tenant.key)).status, 500)
+  } finally {
+    await sql`alter table api_keys_away rename to api_keys`
+  }
+  await eventually(readiness, [200, undefined])
 })
