@@ -87,10 +87,8 @@ export function createMetrics(log: Log) {
     'webhook_endpoints_disabled',
     'Endpoints that were disabled because they answered 410 or failed for five days',
   )
-  const expired = new Map<string, number>()
-  measure('counter', 'signals_expired_total', 'Signals erased by the retention of their organisation', () =>
-    [...expired].map(([org, signals]) => [{ org }, signals]),
-  )
+  let expired = 0
+  measure('counter', 'signals_expired_total', 'Signals erased by the retention of their organisation', () => expired)
   // The service starts only once the database has answered.
   const up = new Map<string, { isUp: boolean; error: string }>([['database', { isUp: true, error: '' }]])
   measure('gauge', 'dependency_up', '1 while the dependency answers; error: why Redis does not, such as NOPERM', () =>
@@ -157,7 +155,9 @@ export function createMetrics(log: Log) {
         'clock_skew_seconds',
         "By how much this process's clock is ahead of the database's; beyond 300 either way, nothing is pruned",
       ),
-      expired: (org, signals) => void expired.set(org, signals + (expired.get(org) ?? 0)),
+      expired(signals) {
+        expired += signals
+      },
     } satisfies PruningObserver,
     availability:
       (dependency: 'database' | 'redis') =>

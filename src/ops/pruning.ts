@@ -11,8 +11,8 @@ import { pruneEvents } from '../webhooks/events.ts'
 export type PruningObserver = {
   /** Called with the seconds by which the clock of this process is ahead of the database's. */
   skewed(seconds: number): void
-  /** Called with the number of an organisation's signals that a retention has erased. */
-  expired(org: string, signals: number): void
+  /** Called with the number of signals that a retention has erased. */
+  expired(signals: number): void
 }
 
 type Options = { db: Db; clock: Clock; log: Log; observer: PruningObserver; isStopping(): boolean }

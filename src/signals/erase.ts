@@ -107,7 +107,7 @@ const promptsOf = (db: Db, { organisationId, prompt }: SignalSource) =>
 
 type Retention = Awaited<ReturnType<typeof selectRetentions>>[number]
 
-type RetentionOptions = { isStopping(): boolean; onErased(org: string, signals: number): void }
+type RetentionOptions = { isStopping(): boolean; onErased(signals: number): void }
 
 /**
  * Returns a function that erases the signals older than the retention of their organisation, until `isStopping` returns
@@ -127,7 +127,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
     }
     return repeatSteps(db, readPrompts(db, organisationId), async (prompt, since, rows) => {
       const step = isStopping() ? null : await db.transaction(erase(prompt, since, rows), { tenant: organisationId })
-      if (step && step.erased > 0) onErased(org, step.erased)
+      if (step && step.erased > 0) onErased(step.erased)
       return step
     })
   }
