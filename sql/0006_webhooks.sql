@@ -1,6 +1,6 @@
--- An address that is told of events. Null in events or prompts: all of them. Of kind slack, the url is a secret too. After a
--- rotation the old secret signs beside the new one until old_secret_until. failing_since is null after a success. A replica
--- that sends to the endpoint has claimed it until claimed_until: nobody else does until then, whatever becomes of the replica.
+-- A URL that events are sent to. Null in events or prompts: all of them. Of kind slack, the url is a secret too. After a
+-- rotation the old secret signs beside the new one until old_secret_until. failing_since_at is the first failure since the
+-- last success. Who was sent to longest ago comes first, and a chat gets a message a second: last_sent_at.
 create table webhook_endpoints (
   id bigint generated always as identity,
   public_id text not null unique check (public_id like 'whe\_%'),
@@ -13,34 +13,32 @@ create table webhook_endpoints (
   old_secret text,
   old_secret_until timestamptz(3),
   created_at timestamptz(3) not null,
-  failing_since timestamptz(3),
-  claimed_until timestamptz(3),
+  failing_since_at timestamptz(3),
+  last_sent_at timestamptz(3),
   disabled_at timestamptz(3),
   disabled_reason text,
-  -- The last signal before the endpoint was created, or enabled again: it is not told of verdicts that were known then.
-  created_after_signal bigint not null default coalesce(pg_sequence_last_value('signals_id_seq') + 999, 0),
   primary key (organisation_id, id),
   check ((disabled_at is null) = (disabled_reason is null))
 );
 
--- Something that endpoints are told of: written in the transaction that causes it, once for the same `once`. The public id
--- is the webhook-id of every attempt. data is what is sent.
+-- What happened, written in the transaction that causes it: of events with the same dedup_key, only the first is kept. The
+-- public id is the webhook-id of every attempt. data is what is sent.
 create table webhook_events (
   id bigint generated always as identity,
   public_id text not null unique check (public_id like 'msg\_%'),
   organisation_id bigint not null references organisations,
   type text not null,
-  once text not null,
+  dedup_key text not null,
   data jsonb not null check (jsonb_typeof(data) = 'object'),
   created_at timestamptz(3) not null,
   primary key (organisation_id, id),
-  unique (organisation_id, once)
+  unique (organisation_id, dedup_key)
 );
 
 create index on webhook_events (created_at);
 
--- An event for one endpoint. next_attempt_at is null when nothing more is sent. response_text is the begin of the answer, or
--- why there was none.
+-- An event for one endpoint. While a replica sends it, next_attempt_at is the end of its lease; it is null when nothing more
+-- is sent. response_text is the begin of the answer, or why there was none.
 create table webhook_deliveries (
   organisation_id bigint not null,
   endpoint_id bigint not null,
@@ -57,10 +55,12 @@ create table webhook_deliveries (
   check ((status = 'pending') = (next_attempt_at is not null))
 );
 
-create index on webhook_deliveries (organisation_id, endpoint_id, next_attempt_at, event_id) where status = 'pending';
+-- The next delivery of an endpoint, and its oldest.
+create index on webhook_deliveries (organisation_id, endpoint_id, next_attempt_at) where status = 'pending';
+create index on webhook_deliveries (organisation_id, endpoint_id, event_id) where status = 'pending';
 create index on webhook_deliveries (organisation_id, event_id);
 
--- The verdicts that a change has had, so that each is told once.
+-- The verdicts that a change has had, so that each is announced once.
 create table decided_verdicts (
   organisation_id bigint not null,
   entry_id bigint not null,
@@ -70,26 +70,11 @@ create table decided_verdicts (
   foreign key (organisation_id, entry_id) references history_entries on delete cascade
 );
 
--- The newest signal of a prompt when its verdicts were last looked at.
-create table verdict_looks (
+-- The newest signal of a prompt when its verdicts were last checked.
+create table checked_prompts (
   organisation_id bigint not null,
   prompt_id bigint not null,
-  signal_id bigint not null,
+  last_signal_id bigint not null,
   primary key (organisation_id, prompt_id),
   foreign key (organisation_id, prompt_id) references prompts on delete cascade
-);
-
--- The replica that looks at verdicts, until its lease ends.
-create table verdict_lease (
-  is_only boolean primary key default true check (is_only),
-  holder text not null,
-  ends_at timestamptz not null
-);
-
--- The thresholds of a month that an organisation was told of. The events themselves are pruned.
-create table told_thresholds (
-  organisation_id bigint not null references organisations,
-  month month_start not null,
-  threshold integer not null,
-  primary key (organisation_id, month, threshold)
 );

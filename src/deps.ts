@@ -19,10 +19,14 @@ import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
+import {
+  announceThresholds,
+  announceThresholdsEveryMs,
+  checkVerdictsEveryMs,
+  createVerdictCheck,
+} from './webhooks/announce.ts'
 import { startDeliveries } from './webhooks/deliver.ts'
 import { createSender } from './webhooks/send.ts'
-import { tellThresholds, thresholdsEveryMs } from './webhooks/thresholds.ts'
-import { createVerdictWatch, lookEveryMs } from './webhooks/verdicts.ts'
 
 export type Services = ReturnType<typeof createServices>
 
@@ -74,8 +78,8 @@ export function createServices(
   const logFailure = (message: string) => (err: unknown) => {
     if (!whyUnavailable(err)) log.error({ err }, message)
   }
-  const onVerdictFailure = logFailure('looking at verdicts failed; will retry')
-  const verdicts = createVerdictWatch({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
+  const onVerdictFailure = logFailure('checking verdicts failed; will retry')
+  const checkVerdicts = createVerdictCheck({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
   const sendOnce = createSender({
     version: build.version,
     publicUrl: baseUrl,
@@ -88,11 +92,11 @@ export function createServices(
     ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping }),
     runPeriodically(rollUpEveryMs, rollup.rollUpPending),
     runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
-    runPeriodically(lookEveryMs, verdicts.look, onVerdictFailure),
+    runPeriodically(checkVerdictsEveryMs, checkVerdicts, onVerdictFailure),
     runPeriodically(
-      thresholdsEveryMs,
-      () => tellThresholds(db, clock),
-      logFailure('telling usage thresholds failed; will retry'),
+      announceThresholdsEveryMs,
+      () => announceThresholds(db, clock),
+      logFailure('announcing usage thresholds failed; will retry'),
     ),
   ]
   return {
@@ -126,7 +130,6 @@ export function createServices(
       await deliveries.stop()
       await signalRecorder.drain()
       await keys.flushLastUsed()
-      await verdicts.stop()
       await redis?.disconnect()
       await db.close()
     },

@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
-import { splitHosts } from './lib/hosts.ts'
+import { type HostList, splitHosts } from './lib/hosts.ts'
 
 /** The type of a setting: its documented name, and a parser that throws one line saying what is allowed. */
 export type SettingType<T> = {
@@ -60,9 +60,6 @@ function addNetwork(list: BlockList, text: string): boolean {
   list.addSubnet(address, Number(digits ?? bits), bits === 32 ? 'ipv4' : 'ipv6')
   return true
 }
-
-/** Hosts by name, in lower case, and by address. */
-export type HostList = { names: Set<string>; networks: BlockList }
 
 export const hostList = typeOf(
   'host list',

@@ -122,9 +122,9 @@ const columns: AnyColumn<ListedEndpoint>[] = [
   { name: 'state', cell: stateOf },
 ]
 
-function stateOf({ disabled_reason, disabled_at, failing_since }: ListedEndpoint): string {
+function stateOf({ disabled_reason, disabled_at, failing_since_at }: ListedEndpoint): string {
   if (disabled_at) return `disabled ${minuteOf(disabled_at.toISOString())}: ${disabled_reason}`
-  return failing_since ? `failing since ${minuteOf(failing_since.toISOString())}` : 'enabled'
+  return failing_since_at ? `failing since ${minuteOf(failing_since_at.toISOString())}` : 'enabled'
 }
 
 const newEndpoint = (args: Arguments) => args.naming(() => validateNewEndpoint(givenOptions(args)))

@@ -224,7 +224,7 @@ async function announceChanges(sql: Sql, organisationId: number, inserted: Inser
   const [since, overtakenSince] = [newsMs, overtakenMs].map((ms) => new Date(now.getTime() - ms)) as [Date, Date]
   for (const { prompt, entry } of await selectLiveChanges(sql, organisationId, ids, since, overtakenSince)) {
     const data = { prompt, change: showTitledEntry(entry) }
-    const once = `change.live ${entry.id}`
-    await emitEvent(sql, { organisationId, type: 'change.live', once, promptId: prompt.id, data, now })
+    const dedupKey = `change.live ${entry.id}`
+    await emitEvent(sql, { organisationId, type: 'change.live', dedupKey, promptId: prompt.id, data, now })
   }
 }

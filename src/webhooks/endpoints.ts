@@ -6,9 +6,9 @@ import type { Db, Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
+import type { HostList } from '../lib/hosts.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
-import type { HostList } from '../setting_types.ts'
 import { maskUrl, parseEndpointUrl } from './reachable.ts'
 import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
 import {
@@ -16,7 +16,6 @@ import {
   deleteEndpoint,
   type EndpointValues,
   findEndpoint,
-  forgetSignals,
   insertEndpoint,
   lockEndpoint,
   lockEndpoints,
@@ -70,7 +69,7 @@ export const listEndpoints = async (db: Db, organisationId: number, request: Pag
 export const showEndpoint = async (db: Db, id: string, viewer: Viewer): Promise<EndpointRow> =>
   show(await requireEndpoint(db.sql, id, viewer))
 
-/** Changes what is given of an endpoint. To enable it ends what is known of its failures. */
+/** Changes what is given of an endpoint. Enabling it clears its failures. */
 export const changeEndpoint = (
   db: Db,
   clock: Clock,
@@ -87,7 +86,6 @@ export const changeEndpoint = (
     const state = enabled ? enabledState : isNowDisabled ? disabledState(clock.now()) : {}
     const changed = { ...endpoint, ...values, ...state }
     await updateEndpoint(sql, id, changed)
-    if (enabled && endpoint.disabled_at) await forgetSignals(sql, id)
     const shown = show(changed)
     await recordAudit(sql, clock, actor, auditOf('endpoint.updated', organisationId, shown))
     return shown
@@ -160,17 +158,17 @@ async function parseValues(
 
 const generateSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
 
-const enabledState = { disabled_at: null, disabled_reason: null, failing_since: null }
+const enabledState = { disabled_at: null, disabled_reason: null, failing_since_at: null }
 
 const disabledState = (at: Date) => ({ disabled_at: at, disabled_reason: 'requested' }) as const
 
 /** Only this function knows what of an endpoint may be shown. */
 function show(endpoint: Omit<StoredEndpoint, 'rowId'>): EndpointRow {
-  const { id, kind, fullUrl, events, prompts, disabled_at, disabled_reason, failing_since } = endpoint
+  const { id, kind, fullUrl, events, prompts, disabled_at, disabled_reason, failing_since_at } = endpoint
   const { old_secret_ends_at, created_at } = endpoint
   const url = maskUrl({ url: fullUrl, kind })
   const enabled = disabled_at === null
-  const state = { enabled, disabled_reason, disabled_at, failing_since, old_secret_ends_at, created_at }
+  const state = { enabled, disabled_reason, disabled_at, failing_since_at, old_secret_ends_at, created_at }
   return { id, kind, url, events, prompts, ...state }
 }
 

@@ -1,10 +1,26 @@
-// The message of an event for a chat: Slack shows the blocks, Mattermost, Rocket.Chat and notifications the text.
+// What events say: as data, which is sent as it is stored and complete without a call back, and as a message for a chat.
 import type { HistoryEntry } from '../history/schema.ts'
+import type { Impact } from '../impact/schema.ts'
 import { comparisonKinds, nameChange, verdictSigns } from '../impact/sentence.ts'
 import { monthOf } from '../lib/months.ts'
 import { counted, number, oneLine } from '../lib/texts.ts'
-import type { EventData, WebhookEvent } from './events.ts'
 
+type Named = { id: string; name: string }
+
+/** What each event says. The keys are the event types. */
+export type EventData = {
+  'change.live': { prompt: Named; change: HistoryEntry }
+  'impact.decided': Impact & { prompt: Named; sentence: string }
+  'usage.threshold': { organisation: Named; month: string; threshold: 80 | 100; used: number; limit: number }
+  ping: Record<string, never>
+}
+
+export type EventType = keyof EventData
+
+/** An event as it is sent. The id is the `webhook-id` of every attempt. */
+export type WebhookEvent = { [T in EventType]: { id: string; type: T; timestamp: Date; data: EventData[T] } }[EventType]
+
+/** Slack shows the blocks, Mattermost, Rocket.Chat and notifications the text. */
 type Message = { text: string; blocks: object[] }
 
 /** What a message says: the news, and below it in small print the details and links. */

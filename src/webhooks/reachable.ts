@@ -2,7 +2,7 @@
 // only public addresses. They are checked with every connection, because names can resolve to another later.
 import { BlockList, isIP } from 'node:net'
 import type { Detail } from '../errors.ts'
-import type { HostList } from '../setting_types.ts'
+import type { HostList } from '../lib/hosts.ts'
 import type { EndpointKind } from './schema.ts'
 
 /** Not globally reachable, by the IANA registries of special-purpose addresses. */

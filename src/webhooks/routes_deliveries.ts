@@ -27,7 +27,7 @@ const operations = describeOperations('Webhooks', {
   },
   listDeliveries: {
     summary: 'List the deliveries of a webhook endpoint',
-    description: 'Returns the events of the last 14 days that were sent, or will be, newest first.',
+    description: 'Returns the events of the last 32 days that were sent, or will be, newest first.',
     path: EndpointPath,
     ...describePage('A page of deliveries.', DeliveryList),
   },

@@ -41,14 +41,14 @@ const fields = {
       'restored: it comes from a backup. Null while enabled',
   }),
   disabled_at: nullable(time, 'Null while enabled'),
-  failing_since: nullable(time, 'The first failure since the last success; null after a success'),
+  failing_since_at: nullable(time, 'The first failure since the last success; null after a success'),
   old_secret_ends_at: nullable(time, 'Until then the secret before the last rotation signs too'),
   created_at: time,
 }
 
 const Endpoint = Type.Object(fields, { title: 'WebhookEndpoint' })
 
-export type EndpointRow = Omit<Row<typeof Endpoint>, 'failing_since'> & { failing_since: Date | null }
+export type EndpointRow = Row<typeof Endpoint>
 
 const exampleEndpoint = {
   id: 'whe_8sQxVn2c1LrT0aZk',
@@ -59,7 +59,7 @@ const exampleEndpoint = {
   enabled: true,
   disabled_reason: null,
   disabled_at: null,
-  failing_since: null,
+  failing_since_at: null,
   old_secret_ends_at: null,
   created_at: '2026-11-14T23:35:00.000Z',
 }

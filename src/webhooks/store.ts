@@ -5,7 +5,7 @@ import type { Receiver } from './send.ts'
 /** What a change can set. The URL is whole. */
 export type EndpointValues = Pick<
   EndpointRow,
-  'events' | 'prompts' | 'disabled_at' | 'disabled_reason' | 'failing_since'
+  'events' | 'prompts' | 'disabled_at' | 'disabled_reason' | 'failing_since_at'
 > & { kind: EndpointKind; fullUrl: string }
 
 export type StoredEndpoint = EndpointValues &
@@ -44,7 +44,7 @@ export const selectEndpoints = (sql: Sql, organisationId: number, beforeId: numb
   sql<StoredEndpoint>`
     select
       e.id as "rowId", e.public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
-      to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since,
+      to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since_at,
       old_secret_until as old_secret_ends_at, created_at
     from webhook_endpoints e
     where e.organisation_id = ${organisationId} and e.id < ${beforeId}
@@ -56,7 +56,7 @@ export async function findEndpoint(sql: Sql, id: string) {
   const [row] = await sql<StoredEndpoint & Pick<Receiver, 'secrets'>>`
     select
       id as "rowId", public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
-      to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since,
+      to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since_at,
       old_secret_until as old_secret_ends_at, created_at,
       to_json(array_remove(array[secret, case when old_secret_until > now() then old_secret end], null)) as secrets
     from webhook_endpoints
@@ -69,21 +69,14 @@ export async function lockEndpoint(sql: Sql, id: string): Promise<void> {
   await sql`select from webhook_endpoints where public_id = ${id} for no key update`
 }
 
-/** A new URL ends the claim: what the old one still answers says nothing of it. */
 export async function updateEndpoint(sql: Sql, id: string, endpoint: EndpointValues): Promise<void> {
   await sql`
     update webhook_endpoints
     set
       kind = ${endpoint.kind}, url = ${endpoint.fullUrl}, events = ${endpoint.events}::text[],
       prompts = ${endpoint.prompts}::text[], disabled_at = ${endpoint.disabled_at},
-      disabled_reason = ${endpoint.disabled_reason}, failing_since = ${endpoint.failing_since},
-      claimed_until = case when url = ${endpoint.fullUrl} then claimed_until end
+      disabled_reason = ${endpoint.disabled_reason}, failing_since_at = ${endpoint.failing_since_at}
     where public_id = ${id}`
-}
-
-/** The endpoint is not told of verdicts from before, like a new one. */
-export async function forgetSignals(sql: Sql, id: string): Promise<void> {
-  await sql`update webhook_endpoints set created_after_signal = default where public_id = ${id}`
 }
 
 /** The secret so far signs beside the new one until then; with null it is forgotten. */

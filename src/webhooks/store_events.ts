@@ -1,8 +1,10 @@
-// Events, and what was told before: the thresholds of a month, and the verdicts of changes.
+// Events, and the queue of their deliveries.
 import type { Sql } from '../db/client.ts'
 import type { Prompt } from '../prompts/find.ts'
+import type { WebhookEvent } from './message.ts'
+import type { Receiver, Reply } from './send.ts'
 
-type EventRow = { organisationId: number; type: string; once: string; promptId?: string; data: object; now: Date }
+type EventRow = { organisationId: number; type: string; dedupKey: string; promptId?: string; data: object; now: Date }
 
 /** Locks the endpoints against deletion, which would otherwise fail the caller's transaction. */
 export async function insertEvent(sql: Sql, id: string, { organisationId, promptId, ...event }: EventRow) {
@@ -15,12 +17,12 @@ export async function insertEvent(sql: Sql, id: string, { organisationId, prompt
         and (e.prompts is null or ${promptId ?? null}::text is null or ${promptId ?? null}::text = any (e.prompts))
       for key share
     ), event as (
-      insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
+      insert into webhook_events (public_id, organisation_id, type, dedup_key, data, created_at)
       select
-        ${id}, ${organisationId}, ${event.type}, ${event.once}, ${JSON.stringify(event.data)}::text::jsonb,
+        ${id}, ${organisationId}, ${event.type}, ${event.dedupKey}, ${JSON.stringify(event.data)}::text::jsonb,
         ${event.now}::timestamptz
       where exists (select from wanted)
-      on conflict (organisation_id, once) do nothing
+      on conflict (organisation_id, dedup_key) do nothing
       returning id
     )
     insert into webhook_deliveries (organisation_id, endpoint_id, event_id, next_attempt_at)
@@ -43,172 +45,165 @@ export const isAwaited = `exists (
     and e.disabled_at is null
 )`
 
-/** In percent of the monthly limit, ascending. */
-export const thresholds = [80, 100] as const
+/** A delivery that this replica sends: nobody else does until the lease ends. Times are the database's. */
+export type Lease = {
+  organisationId: number
+  endpointId: number
+  eventId: number
+  /** Public ids, for the audit log and the log. */
+  org: string
+  endpoint: string
+  attempts: number
+  failingSince: Date | null
+  event: WebhookEvent
+  receiver: Receiver
+  sentAt: Date
+  leasedUntil: Date
+}
 
-export type UsedMonth = { organisationId: number; id: string; name: string; used: number; limit: number }
+type LeaseRow = Omit<Lease, 'event'> & { event: Omit<WebhookEvent, 'timestamp'> & { timestamp: string } }
 
-/** The organisations that want to know, have reached a threshold, and were not told. */
-export const selectUntold = (sql: Sql, month: string) =>
-  sql<UsedMonth>`
-    select o.id as "organisationId", o.public_id as id, o.name, u.used, u.monthly_limit as limit
-    from (
-      select distinct e.organisation_id as id
+type LeaseRequest = { isFailing: boolean; busyEndpoints: number[]; limit: number; leaseMs: number }
+
+/**
+ * Leases the next delivery of each of `limit` endpoints that have one due and are not busy. Who was sent to longest ago
+ * comes first. What another replica is leasing is skipped. Events of suspended organisations wait.
+ */
+export async function leaseDeliveries(sql: Sql, { isFailing, busyEndpoints, limit, leaseMs }: LeaseRequest) {
+  const rows = await sql<LeaseRow>`
+    with due as (
+      select
+        d.organisation_id as "organisationId", d.endpoint_id as "endpointId", d.event_id as "eventId",
+        o.public_id as org, e.public_id as endpoint, d.attempts, e.failing_since_at as "failingSince",
+        json_build_object('id', v.public_id, 'type', v.type, 'timestamp', v.created_at, 'data', v.data) as event,
+        json_build_object(
+          'kind', e.kind, 'url', e.url,
+          'secrets', array_remove(array[e.secret, case when e.old_secret_until > now() then e.old_secret end], null)
+        ) as receiver,
+        now()::timestamptz(3) as "sentAt",
+        (now() + ${leaseMs}::integer * interval '1 millisecond')::timestamptz(3) as "leasedUntil"
       from webhook_endpoints e
-      where e.disabled_at is null and (e.events is null or 'usage.threshold' = any (e.events))
-    ) e
-    join organisations o on o.id = e.id
-    cross join lateral usages_of(array[o.id], array[${month}::text::date]) u
-    where u.monthly_limit > 0
-      and exists (
-        select from unnest(${thresholds.map(String)}::text[]::integer[]) reached (percent)
-        where u.used * 100::bigint >= u.monthly_limit * reached.percent::bigint
-          and not exists (
-            select from told_thresholds t
-            where t.organisation_id = o.id and t.month = ${month}::text::date and t.threshold = reached.percent
-          )
-      )`
+      join organisations o on o.id = e.organisation_id and o.suspended_at is null
+      cross join lateral (
+        select n.event_id
+        from webhook_deliveries n
+        where n.organisation_id = e.organisation_id and n.endpoint_id = e.id and n.status = 'pending'
+          and n.next_attempt_at <= now()
+        order by n.next_attempt_at
+        limit 1
+      ) next
+      join webhook_deliveries d
+        on d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = next.event_id
+      join webhook_events v on v.organisation_id = d.organisation_id and v.id = d.event_id
+      where e.disabled_at is null and (e.failing_since_at is not null) = ${isFailing}::boolean
+        and e.id <> all (${busyEndpoints.map(String)}::text[]::bigint[])
+        -- A chat gets a message a second.
+        and (e.kind <> 'slack' or e.last_sent_at is null or e.last_sent_at <= now() - interval '1 second')
+        -- Holds no longer if another replica was faster.
+        and d.status = 'pending' and d.next_attempt_at <= now()
+      order by e.last_sent_at nulls first
+      limit ${limit}
+      for no key update of d, e skip locked
+    ), leased as (
+      update webhook_deliveries d
+      set next_attempt_at = due."leasedUntil"
+      from due
+      where d.organisation_id = due."organisationId" and d.endpoint_id = due."endpointId" and d.event_id = due."eventId"
+    ), sent_to as (
+      update webhook_endpoints e
+      set last_sent_at = due."sentAt"
+      from due
+      where e.organisation_id = due."organisationId" and e.id = due."endpointId"
+    )
+    select * from due`
+  return rows.map(({ event, ...row }): Lease => {
+    return { ...row, event: { ...event, timestamp: new Date(event.timestamp) } as WebhookEvent }
+  })
+}
 
-/** Returns false if the organisation was told before. */
-export async function insertTold(sql: Sql, organisationId: number, month: string, threshold: number): Promise<boolean> {
+/** What follows from an attempt. */
+export type Outcome = {
+  status: 'delivered' | 'pending' | 'failed'
+  /** How long to wait before the next attempt; null when nothing more is sent. */
+  retryMs: number | null
+  /** Why the endpoint is to be disabled, or null. */
+  disabledReason: 'gone' | 'failing' | null
+}
+
+/**
+ * Records an attempt. Returns false if the delivery is no longer this lease's: it was sent again or erased, or the endpoint
+ * has another URL.
+ */
+export async function recordAttempt(sql: Sql, lease: Lease, reply: Reply, outcome: Outcome): Promise<boolean> {
   const rows = await sql`
-    insert into told_thresholds (organisation_id, month, threshold)
-    values (${organisationId}, ${month}::text::date, ${threshold})
-    on conflict do nothing
-    returning 1`
-  return rows.length > 0
-}
-
-/**
- * An organisation with an enabled endpoint that wants verdicts. `state` changes with these endpoints and with every recorded
- * signal, but not with imported ones of past months, which count towards no limit.
- */
-export type WatchedOrganisation = { id: number; state: string }
-
-export const selectWatched = (sql: Sql) =>
-  sql<WatchedOrganisation>`
-    select
-      e.organisation_id as id,
-      concat(
-        md5(json_agg(json_build_array(e.id, e.prompts) order by e.id)::text), ' ',
-        (select sum(u.used) from signal_usage u where u.organisation_id = e.organisation_id)
-      ) as state
-    from webhook_endpoints e
-    where e.disabled_at is null and (e.events is null or 'impact.decided' = any (e.events))
-    group by e.organisation_id
-    order by e.organisation_id`
-
-/**
- * Takes or renews the lease, for `seconds`. Returns false while another holder has it. Leases are shorter than a minute: one
- * that ends later was taken while the clock was ahead.
- */
-export async function holdLease(sql: Sql, holder: string, seconds: number): Promise<boolean> {
-  const rows = await sql`
-    insert into verdict_lease as l (holder, ends_at)
-    values (${holder}, now() + make_interval(secs => ${seconds}::integer))
-    on conflict (is_only) do update
-    set holder = excluded.holder, ends_at = excluded.ends_at
-    where l.holder = excluded.holder or (l.ends_at between now() and now() + interval '1 minute') is not true
-    returning 1`
-  return rows.length > 0
-}
-
-export async function releaseLease(sql: Sql, holder: string): Promise<void> {
-  await sql`delete from verdict_lease where holder = ${holder}`
-}
-
-/**
- * A prompt with signals that were not looked at. If some of them are older than its first endpoint, `createdAfterSignal` is
- * the last signal before that endpoint; else it is null.
- */
-export type PromptToLookAt = {
-  id: number
-  publicId: string
-  name: string
-  newestSignal: number
-  createdAfterSignal: number | null
-}
-
-/** Those of these prompts that are not archived, that an enabled endpoint wants the verdicts of, and that have new signals. */
-export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptIds: number[]) =>
-  sql<PromptToLookAt>`
-    select
-      p.id, p.public_id as "publicId", p.name, newest.id as "newestSignal",
-      case when exists (
-        select from signals s
-        where s.organisation_id = p.organisation_id and s.prompt_id = p.id
-          and s.id > coalesce(look.signal_id, 0) and s.id <= wanted.created_after_signal
-      ) then wanted.created_after_signal end as "createdAfterSignal"
-    from unnest(${promptIds.map(String)}::text[]::bigint[]) given (id)
-    join prompts p on p.id = given.id and p.organisation_id = ${organisationId} and not p.archived
-    cross join lateral (
-      select s.id
-      from signals s
-      where s.organisation_id = p.organisation_id and s.prompt_id = p.id
-      order by s.prompt_id desc, s.id desc
-      limit 1
-    ) newest
-    left join verdict_looks look on look.organisation_id = p.organisation_id and look.prompt_id = p.id
-    cross join lateral (
-      select min(e.created_after_signal) as created_after_signal
+    with endpoint as materialized (
+      select e.organisation_id, e.id
       from webhook_endpoints e
-      where e.organisation_id = p.organisation_id and e.disabled_at is null
-        and (e.events is null or 'impact.decided' = any (e.events))
-        and (e.prompts is null or p.public_id = any (e.prompts))
-    ) wanted
-    where newest.id > coalesce(look.signal_id, 0) and wanted.created_after_signal is not null
-    order by p.id`
-
-/** Whether the prompt has at least `number` signals after this one. */
-export async function hasSignalsAfter(
-  sql: Sql,
-  organisationId: number,
-  { id }: PromptToLookAt,
-  signalId: number,
-  number: number,
-): Promise<boolean> {
-  const rows = await sql`
-    select from signals s
-    where s.organisation_id = ${organisationId} and s.prompt_id = ${id} and s.id > ${signalId}
-    order by s.prompt_id, s.id
-    offset ${number - 1} limit 1`
-  return rows.length > 0
-}
-
-type Decided = { entryId: number; verdict: string }
-
-export const selectDecided = (sql: Sql, organisationId: number, entryIds: number[]) =>
-  sql<Decided>`
-    select d.entry_id as "entryId", d.verdict
-    from decided_verdicts d
-    where d.organisation_id = ${organisationId} and d.entry_id = any(${entryIds.map(String)}::text[]::bigint[])`
-
-/** Returns false if the change has had the verdict before, or was removed. */
-export async function insertDecided(
-  sql: Sql,
-  organisationId: number,
-  { entryId, verdict }: Decided,
-  now: Date,
-): Promise<boolean> {
-  const rows = await sql`
-    insert into decided_verdicts (organisation_id, entry_id, verdict, decided_at)
-    select h.organisation_id, h.id, ${verdict}, ${now}::timestamptz
-    from history_entries h
-    where h.organisation_id = ${organisationId} and h.id = ${String(entryId)}::text::bigint
-    on conflict do nothing
+      where e.organisation_id = ${lease.organisationId} and e.id = ${lease.endpointId} and e.url = ${lease.receiver.url}
+      for no key update
+    ), delivery as (
+      update webhook_deliveries d
+      set
+        status = ${outcome.status}, attempts = d.attempts + 1,
+        next_attempt_at = now() + ${outcome.retryMs}::integer * interval '1 millisecond',
+        last_attempt_at = ${lease.sentAt}, response_code = ${reply.code}, response_text = ${reply.text}
+      from endpoint e
+      where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id = ${lease.eventId}
+        and d.next_attempt_at = ${lease.leasedUntil}
+      returning d.organisation_id, d.endpoint_id
+    )
+    update webhook_endpoints e
+    set
+      last_sent_at = now(),
+      failing_since_at = case when ${outcome.status} <> 'delivered' then coalesce(failing_since_at, ${lease.sentAt}) end
+    from delivery d
+    where e.organisation_id = d.organisation_id and e.id = d.endpoint_id
     returning 1`
   return rows.length > 0
 }
 
-export async function recordLooks(sql: Sql, organisationId: number, prompts: PromptToLookAt[]): Promise<void> {
+/** Makes a delivery due whose attempt was not recorded, if it is still leased. */
+export async function endLease(sql: Sql, { organisationId, endpointId, eventId, leasedUntil }: Lease): Promise<void> {
   await sql`
-    insert into verdict_looks as l (organisation_id, prompt_id, signal_id)
-    select ${organisationId}, looked.*
-    from unnest(
-      ${prompts.map(({ id }) => String(id))}::text[]::bigint[],
-      ${prompts.map(({ newestSignal }) => String(newestSignal))}::text[]::bigint[]
-    ) looked
-    on conflict (organisation_id, prompt_id) do update
-    set signal_id = excluded.signal_id
-    where l.signal_id < excluded.signal_id`
+    update webhook_deliveries set next_attempt_at = now()
+    where organisation_id = ${organisationId} and endpoint_id = ${endpointId} and event_id = ${eventId}
+      and next_attempt_at = ${leasedUntil}`
+}
+
+/**
+ * Disables an endpoint. Returns false, and changes nothing, if during the attempt somebody changed its URL, or disabled or
+ * enabled it, which clears its failures.
+ */
+export async function disableEndpoint(sql: Sql, lease: Lease, reason: string): Promise<boolean> {
+  const rows = await sql`
+    update webhook_endpoints
+    set disabled_at = now(), disabled_reason = ${reason}
+    where organisation_id = ${lease.organisationId} and id = ${lease.endpointId} and url = ${lease.receiver.url}
+      and failing_since_at is not distinct from ${lease.failingSince} and disabled_at is null
+    returning 1`
+  return rows.length > 0
+}
+
+type Backlog = { oldest: Date | null; disabled: number }
+
+/** When the oldest event happened that an endpoint should have been sent, and how many endpoints the service disabled. */
+export async function selectBacklog(sql: Sql): Promise<Backlog> {
+  const [row] = await sql<Backlog>`
+    select
+      (
+        select min(v.created_at)
+        from webhook_endpoints e
+        join organisations o on o.id = e.organisation_id and o.suspended_at is null
+        cross join lateral (
+          select d.event_id
+          from webhook_deliveries d
+          where d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.status = 'pending'
+          order by d.event_id
+          limit 1
+        ) first
+        join webhook_events v on v.organisation_id = e.organisation_id and v.id = first.event_id
+        where e.disabled_at is null
+      ) as oldest,
+      (select count(*)::integer from webhook_endpoints where disabled_reason in ('gone', 'failing')) as disabled`
+  return row as Backlog
 }

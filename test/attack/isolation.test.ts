@@ -68,7 +68,7 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
     const given = { url: `https://127.0.0.1/${tag}` }
     return createEndpointInTransaction(sql, clock, organisationId, given, undefined, operator)
   })
-  await emitEvent(db.sql, { organisationId, type: 'ping', once: 'test', data: {}, now: clock.now() })
+  await emitEvent(db.sql, { organisationId, type: 'ping', dedupKey: 'test', data: {}, now: clock.now() })
   const empty = {
     keyIds: [],
     endpoints: [endpoint],

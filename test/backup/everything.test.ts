@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.ts'
 import type { Db } from '../../src/db/client.ts'
 import { type Migration, migrate, readSchemaVersion } from '../../src/db/migrations.ts'
 import { migrations } from '../../src/platform.ts'
-import { selectDue } from '../../src/webhooks/store_deliveries.ts'
+import { leaseDeliveries } from '../../src/webhooks/store_events.ts'
 import { rejectionOf } from '../program.ts'
 import { useEmptyDatabases } from './empty.ts'
 
@@ -134,7 +134,7 @@ test('restored endpoints send nothing until they are enabled, and then what was 
     insert into webhook_endpoints (public_id, organisation_id, kind, url, secret, created_at, disabled_at, disabled_reason)
     select 'whe_' || n, o.id, 'webhook', 'https://example.com', 'whsec_', now(), d.at, d.reason
     from organisations o, (values (1, null, null), (2, now(), 'gone')) d (n, at, reason);
-    insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
+    insert into webhook_events (public_id, organisation_id, type, dedup_key, data, created_at)
     select 'msg_1', id, 'ping', 'once', '{}', now() from organisations;
     insert into webhook_deliveries (organisation_id, endpoint_id, event_id, next_attempt_at)
     select e.organisation_id, e.id, v.id, now() from webhook_endpoints e, webhook_events v`)
@@ -144,7 +144,7 @@ test('restored endpoints send nothing until they are enabled, and then what was 
     { id: 'whe_1', reason: 'restored' },
     { id: 'whe_2', reason: 'gone' },
   ])
-  const due = () => selectDue(target.sql, { organisations: [], failing: false })
+  const due = () => leaseDeliveries(target.sql, { isFailing: false, busyEndpoints: [], limit: 10, leaseMs: 1_000 })
   expect(await due()).toEqual([])
   await target.sql`update webhook_endpoints set disabled_at = null, disabled_reason = null where public_id = 'whe_1'`
   expect(await due()).toHaveLength(1)

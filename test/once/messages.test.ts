@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import { exampleTitledEntry } from '../../src/history/schema.ts'
 import { comparisonKinds, describeChange } from '../../src/impact/sentence.ts'
-import type { WebhookEvent } from '../../src/webhooks/events.ts'
-import { describeEvent } from '../../src/webhooks/message.ts'
+import { describeEvent, type WebhookEvent } from '../../src/webhooks/message.ts'
 
 const prompt = { id: 'pmt_greeting', name: 'greeting' }
 const change = { id: 42, ...exampleTitledEntry, action: 'pr_merged', title: 'Warmer tone' } as const

@@ -5,9 +5,9 @@ import { getServers, setServers } from 'node:dns'
 import { createServer, type Socket } from 'node:net'
 import { resolveName } from '../../src/platform.ts'
 import { hostList } from '../../src/setting_types.ts'
-import { decideOutcome } from '../../src/webhooks/outcome.ts'
-import { post } from '../../src/webhooks/post.ts'
+import { decideOutcome } from '../../src/webhooks/deliver.ts'
 import { isPublicAddress } from '../../src/webhooks/reachable.ts'
+import { post } from '../../src/webhooks/send.ts'
 import { useReceiver } from '../webhooks/receiver.ts'
 
 const now = new Date('2026-11-14T12:00:00Z')

@@ -46,7 +46,7 @@ async function createFull(): Promise<Hook & { prompt: string; id: number }> {
   const signal = { value: 'positive', metadata: { commit_sha: named.commit_sha } }
   await service.post(`/prompts/${prompts.greeting}/signals`, tenant.key, signal, { 'idempotency-key': 'a' })
   await db.sql`select roll_up_signals(organisation_id, id, 10000) from prompts where id = ${id}`
-  await db.sql`insert into verdict_looks select organisation_id, id, 1 from prompts where id = ${id}`
+  await db.sql`insert into checked_prompts select organisation_id, id, 1 from prompts where id = ${id}`
   return { ...hook, prompt: prompts.greeting, id }
 }
 
@@ -82,11 +82,18 @@ test('an erased prompt leaves no row, but the month’s usage, the audit entry a
   const { prompt, id, tenant, prompts } = await createFull()
   const { key } = await service.createKey(tenant, ['keys:read', 'prompts:read'])
   expect(await tablesWith(id)).toEqual([
-    ...['github_affected_prompts', 'history_entries', 'history_ranks', 'idempotency_keys', 'merged_commits'],
-    ...['signal_commit_counts', 'signal_counts', 'signal_watermarks', 'signals', 'verdict_looks'],
+    ...[
+      'checked_prompts',
+      'github_affected_prompts',
+      'history_entries',
+      'history_ranks',
+      'idempotency_keys',
+      'merged_commits',
+    ],
+    ...['signal_commit_counts', 'signal_counts', 'signal_watermarks', 'signals'],
   ])
   await db.sql`
-    insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
+    insert into webhook_events (public_id, organisation_id, type, dedup_key, data, created_at)
     select 'msg_' || p.public_id, organisation_id, 'change.live', p.public_id,
       jsonb_build_object('prompt', jsonb_build_object('id', p.public_id)), now()
     from prompts p where p.public_id in (${prompt}, ${prompts.farewell})`

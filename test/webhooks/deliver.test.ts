@@ -4,11 +4,11 @@ import { describeChange } from '../../src/impact/sentence.ts'
 import { scopes } from '../../src/lib/scopes.ts'
 import { requireOrganisation, setSuspended } from '../../src/orgs/manage.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'
-import { selectBacklog } from '../../src/webhooks/store_deliveries.ts'
+import { selectBacklog } from '../../src/webhooks/store_events.ts'
 import { eventually, type Row } from '../program.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useNewTenant, useOwnService } from '../use.ts'
-import { emit as emitIn } from './emit.ts'
+import { emitOn } from './emit.ts'
 import { hang, type Received, useReceiver } from './receiver.ts'
 
 const service = useOwnService({ limits: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } })
@@ -39,12 +39,26 @@ async function createEndpoint(more: object = {}, of: Tenant = tenant): Promise<R
 const record = (more: object = {}, { prompt, key }: Tenant = tenant) =>
   service.post(`/prompts/${prompt}/history`, key, entry(more))
 
-const emit = ({ org }: Tenant = tenant) => emitIn(service, org)
+const emit = ({ org }: Tenant = tenant) => emitOn(service.services.db, org)
+
+const show = async (id: string): Promise<Row> => (await service.get(`${path}/${id}`, await adminOf(tenant))).body.data
+
+const change = async (id: string, json: object) => service.patch(`${path}/${id}`, await adminOf(tenant), json)
+
+/** The entries of the audit log on an endpoint, newest first. */
+const auditOf = async (id: string): Promise<Row[]> =>
+  (await service.get('/audit', await adminOf(tenant))).body.data.filter(({ subject }: Row) => subject === id)
 
 const deliveriesOf = async (id: string, of: Tenant = tenant): Promise<Row[]> =>
   (await service.get(`${path}/${id}/deliveries`, await adminOf(of))).body.data
 
-const statesOf = async (id: string) => (await deliveriesOf(id)).map(({ status, attempts }) => [status, attempts])
+const statesOf = async (id: string, of?: Tenant) =>
+  (await deliveriesOf(id, of)).map(({ status, attempts }) => [status, attempts])
+
+const times = <T>(number: number, one: T): T[] => Array(number).fill(one)
+
+/** The commits of the changes that were received. */
+const receivedCommits = () => receiver.received.map(({ body }) => JSON.parse(body).data.change.commit_sha)
 
 /** Moves the next attempts of the tenant's pending deliveries. */
 const attemptIn = (hours: number) => service.services.db.sql`
@@ -92,7 +106,7 @@ test('events of a suspended organisation wait until it is resumed', async () => 
   await setSuspended(db, clock, tenant.org, true)
   const event = await emit()
   await emit(other)
-  await eventually(async () => (await deliveriesOf(otherId, other)).map(({ status }) => status), ['delivered'])
+  await eventually(() => statesOf(otherId, other), [['delivered', 1]])
   expect(receiver.received).toHaveLength(1)
   expect(await selectBacklog(db.sql)).toMatchObject({ oldest: null })
   await setSuspended(db, clock, tenant.org, false)
@@ -127,7 +141,7 @@ test('a body is below 20 kB, however long the names and the fields of a change a
   const { db, clock } = service.services
   const { id: organisationId } = await requireOrganisation(db, tenant.org)
   const data = { prompt, ...impact, sentence: describeChange(impact) }
-  await emitEvent(db.sql, { organisationId, type: 'impact.decided', once: 'long', data, now: clock.now() })
+  await emitEvent(db.sql, { organisationId, type: 'impact.decided', dedupKey: 'long', data, now: clock.now() })
   await eventually(() => receiver.received.length, 2)
   for (const { body } of receiver.received) expect(Buffer.byteLength(body)).toBeWithin(9_000, 20_000)
 })
@@ -149,19 +163,15 @@ test('a correction of records tells nothing: another live branch, or a removed e
   // A rollback by deploying is told.
   await record({ commit_sha: 'b3', branch_name: 'next' })
   await record({ commit_sha: 'b1', branch_name: 'next', user: { name: 'Ada', email: 'a@b.c' } })
-  await eventually(
-    () => receiver.received.map((one) => JSON.parse(one.body).data.change.commit_sha),
-    ['a1', 'b2', 'b3', 'b1'],
-  )
+  await eventually(receivedCommits, ['a1', 'b2', 'b3', 'b1'])
 })
 
 test('a change of the last minutes is told also when a newer one overtook it', async () => {
   const { id } = await createEndpoint()
   const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
   for (const minutes of [1, 9, 11]) await record({ created_at: ago(minutes), commit_sha: `e${minutes}` })
-  await eventually(() => statesOf(id), [...Array(2)].fill(['delivered', 1]))
-  const told = receiver.received.map(({ body }) => JSON.parse(body).data.change.commit_sha)
-  expect(told).toEqual(['e1', 'e9'])
+  await eventually(() => statesOf(id), times(2, ['delivered', 1]))
+  expect(receivedCommits()).toEqual(['e1', 'e9'])
 })
 
 test('only the newest change is told, not what is older than a day, on another branch, or no change', async () => {
@@ -180,9 +190,8 @@ test('only the newest change is told, not what is older than a day, on another b
   const dryRun = await service.post('/history/batch', await adminOf(tenant), { entries, dry_run: true })
   const batch = await service.post('/history/batch', await adminOf(tenant), { entries })
   expect([dryRun.status, batch.status]).toEqual([200, 200])
-  await eventually(() => statesOf(id), [...Array(2)].fill(['delivered', 1]))
-  const told = receiver.received.map(({ body }) => JSON.parse(body).data.change.commit_sha)
-  expect(told).toEqual(['b', 'd0.5'])
+  await eventually(() => statesOf(id), times(2, ['delivered', 1]))
+  expect(receivedCommits()).toEqual(['b', 'd0.5'])
 })
 
 test('an endpoint gets the events and prompts that it chose, and nothing while it or the prompt is out of use', async () => {
@@ -215,25 +224,23 @@ test('a failed attempt is made again by its schedule, with the same id and the t
   const [failed] = (await deliveriesOf(id)) as [Row]
   expect(failed).toMatchObject({ response_code: 503, response_text: 'try later' })
   expect(Date.parse(failed.next_attempt_at) - Date.parse(failed.last_attempt_at)).toBeGreaterThanOrEqual(8_000)
-  const { body: shown } = await service.get(`${path}/${id}`, await adminOf(tenant))
-  expect(shown.data.failing_since).toBe(failed.last_attempt_at)
+  expect((await show(id)).failing_since_at).toBe(failed.last_attempt_at)
   await attemptIn(1)
   receiver.answer = () => Response.redirect('http://169.254.169.254/')
   await emit()
-  const both = (status: string, attempts: number) => [...Array(2)].fill([status, attempts])
-  await eventually(() => statesOf(id), both('pending', 1))
+  await eventually(() => statesOf(id), times(2, ['pending', 1]))
   await attemptIn(0)
-  await eventually(() => statesOf(id), both('pending', 2))
+  await eventually(() => statesOf(id), times(2, ['pending', 2]))
   receiver.answer = () => new Response(null, { status: 200 })
   await attemptIn(0)
-  await eventually(() => statesOf(id), both('delivered', 3))
+  await eventually(() => statesOf(id), times(2, ['delivered', 3]))
   const attempts = receiver.received.filter((one) => one.id === failed.id)
   expect(attempts).toHaveLength(3)
   for (const { body, headers } of attempts) expect(new Webhook(secret).verify(body, headers)).toBeTruthy()
   const last = (await deliveriesOf(id)).find((one) => one.id === failed.id)
-  const times = [failed, last].map((one) => String(Math.floor(Date.parse(one?.last_attempt_at) / 1_000)))
-  expect([attempts.at(0), attempts.at(-1)].map((one) => one?.headers['webhook-timestamp'])).toEqual(times)
-  expect((await service.get(`${path}/${id}`, await adminOf(tenant))).body.data.failing_since).toBeNull()
+  const seconds = [failed, last].map((one) => String(Math.floor(Date.parse(one?.last_attempt_at) / 1_000)))
+  expect([attempts.at(0), attempts.at(-1)].map((one) => one?.headers['webhook-timestamp'])).toEqual(seconds)
+  expect((await show(id)).failing_since_at).toBeNull()
 })
 
 test.each([
@@ -246,16 +253,13 @@ test.each([
     const { db, metrics } = service.services
     receiver.answer = () => new Response(null, { status: code })
     await db.sql`
-    update webhook_endpoints set failing_since = now() - make_interval(days => ${days}) where public_id = ${id}`
+    update webhook_endpoints set failing_since_at = now() - make_interval(days => ${days}) where public_id = ${id}`
     await emit()
     if (made > 0) await eventually(() => statesOf(id), [['pending', made]])
     await db.sql`update webhook_deliveries set next_attempt_at = now() where status = 'pending'`
     await eventually(() => statesOf(id), [[status, made + 1]])
-    const admin = await adminOf(tenant)
-    const { body } = await service.get(`${path}/${id}`, admin)
-    expect(body.data).toMatchObject({ enabled: false, disabled_reason: reason })
-    const audit = await service.get('/audit', admin)
-    expect(audit.body.data.filter(({ subject }: Row) => subject === id)).toMatchObject([
+    expect(await show(id)).toMatchObject({ enabled: false, disabled_reason: reason })
+    expect(await auditOf(id)).toMatchObject([
       { actor: 'delivery', action: 'endpoint.disabled', details: { reason } },
       { action: 'endpoint.created' },
     ])
@@ -265,136 +269,108 @@ test.each([
   },
 )
 
-/** Makes the last attempt of an event, and answers it after `change`. Attempts that follow are answered with 204. */
-async function changeDuringAttempt(id: string, status: number, change: (event: string) => Promise<unknown>) {
-  const { sql } = service.services.db
+/** Makes the last attempt of an event, and answers it after `during`. Attempts that follow are answered with 204. */
+async function changeDuringAttempt(status: number, during: (event: string) => Promise<unknown>) {
   const changed = Promise.withResolvers<void>()
   receiver.answer = async () => {
     receiver.answer = () => new Response(null, { status: 204 })
     await changed.promise
     return new Response(null, { status })
   }
-  await sql`update webhook_endpoints set claimed_until = now() + interval '59 seconds' where public_id = ${id}`
-  const event = await emit()
-  await sql`
-    update webhook_deliveries d set attempts = 9 from webhook_events v where v.id = d.event_id and v.public_id = ${event}`
-  await sql`update webhook_endpoints set claimed_until = null where public_id = ${id}`
+  const event = await emitOn(service.services.db, tenant.org, 9)
   await eventually(() => receiver.received.length, 1)
-  await change(event)
+  await during(event)
   changed.resolve()
 }
 
 test('an event that is sent again during its last attempt has every attempt', async () => {
   const { id } = await createEndpoint()
   const admin = await adminOf(tenant)
-  await changeDuringAttempt(id, 500, (event) => service.post(`${path}/${id}/deliveries/${event}/redeliver`, admin, {}))
+  await changeDuringAttempt(500, (event) => service.post(`${path}/${id}/deliveries/${event}/redeliver`, admin, {}))
   await eventually(() => statesOf(id), [['delivered', 1]])
 })
 
 test('what the old URL answers does not disable an endpoint with a new one', async () => {
   const { id } = await createEndpoint()
-  const url = `${receiver.url}/new`
-  await changeDuringAttempt(id, 410, async () => service.patch(`${path}/${id}`, await adminOf(tenant), { url }))
+  await changeDuringAttempt(410, () => change(id, { url: `${receiver.url}/new` }))
   await eventually(() => receiver.received.map((one) => one.path), ['/', '/new'])
   await eventually(async () => (await deliveriesOf(id))[0]?.status, 'delivered')
-  expect((await service.get(`${path}/${id}`, await adminOf(tenant))).body.data.enabled).toBe(true)
+  expect((await show(id)).enabled).toBe(true)
 })
 
 test('an attempt that began before an endpoint was enabled does not disable it, and no other begins meanwhile', async () => {
   const { id } = await createEndpoint()
-  const { sql } = service.services.db
-  const admin = await adminOf(tenant)
-  await sql`update webhook_endpoints set failing_since = now() - interval '5 days' where public_id = ${id}`
-  await changeDuringAttempt(id, 500, () => service.patch(`${path}/${id}`, admin, { enabled: true }))
+  await service.services.db.sql`
+    update webhook_endpoints set failing_since_at = now() - interval '5 days' where public_id = ${id}`
+  await changeDuringAttempt(500, () => change(id, { enabled: true }))
   await eventually(() => statesOf(id), [['failed', 10]])
-  expect(receiver.received).toHaveLength(1)
-  expect((await service.get(`${path}/${id}`, admin)).body.data.enabled).toBe(true)
+  expect([receiver.received.length, (await show(id)).enabled]).toEqual([1, true])
 })
 
 test('an endpoint that a person disabled during an attempt is not disabled again', async () => {
   const { id } = await createEndpoint()
-  const admin = await adminOf(tenant)
-  await changeDuringAttempt(id, 410, () => service.patch(`${path}/${id}`, admin, { enabled: false }))
+  await changeDuringAttempt(410, () => change(id, { enabled: false }))
   await eventually(() => statesOf(id), [['failed', 10]])
-  const { body } = await service.get('/audit', admin)
-  const actions = body.data.filter(({ subject }: Row) => subject === id).map(({ action }: Row) => action)
-  expect(actions).toEqual(['endpoint.updated', 'endpoint.created'])
+  expect((await auditOf(id)).map(({ action }) => action)).toEqual(['endpoint.updated', 'endpoint.created'])
 })
 
 test('an endpoint that is disabled by the answer to an erased event is in the audit log', async () => {
   const { id } = await createEndpoint()
   const { sql } = service.services.db
-  await changeDuringAttempt(id, 410, (event) => sql`delete from webhook_events where public_id = ${event}`)
-  const admin = await adminOf(tenant)
-  await eventually(async () => (await service.get(`${path}/${id}`, admin)).body.data.disabled_reason, 'gone')
-  const { body } = await service.get('/audit', admin)
-  expect(body.data[0]).toMatchObject({ action: 'endpoint.disabled', subject: id, details: { reason: 'gone' } })
+  await changeDuringAttempt(410, (event) => sql`delete from webhook_events where public_id = ${event}`)
+  await eventually(async () => (await show(id)).disabled_reason, 'gone')
+  expect((await auditOf(id))[0]).toMatchObject({ action: 'endpoint.disabled', details: { reason: 'gone' } })
 })
 
 test('one that hangs delays neither other endpoints of the organisation nor other organisations', async () => {
   receiver.answer = (path) => (path === '/slow' ? hang() : new Response(null, { status: 204 }))
   const slow = await createEndpoint({ url: `${receiver.url}/slow` })
-  const { id: rowId } = (
-    await service.services.db.sql<{ id: number }>`
-    select id from webhook_endpoints where public_id = ${slow.id}`
-  )[0] as { id: number }
   await emit()
   await service.services.db.sql`
     with made as (
-      insert into webhook_events (public_id, organisation_id, type, once, data, created_at)
-      select 'msg_' || n || ${slow.id}, e.organisation_id, 'ping', 'many ' || n, '{}', now() - interval '1 hour'
+      insert into webhook_events (public_id, organisation_id, type, dedup_key, data, created_at)
+      select 'msg_' || n || e.public_id, e.organisation_id, 'ping', 'many ' || n, '{}', now() - interval '1 hour'
       from webhook_endpoints e, generate_series(1, 2000) n
-      where e.id = ${rowId}
+      where e.public_id = ${slow.id}
       returning organisation_id, id
     )
     insert into webhook_deliveries (organisation_id, endpoint_id, event_id, next_attempt_at)
-    select organisation_id, ${rowId}, id, now() - interval '1 hour' from made`
+    select m.organisation_id, e.id, m.id, now() - interval '1 hour'
+    from made m, webhook_endpoints e where e.public_id = ${slow.id}`
   await eventually(() => receiver.received.length, 1)
   const elsewhere = await service.createTenant()
   const fast = await createEndpoint()
   const theirs = await createEndpoint({}, elsewhere)
   for (let n = 0; n < 5; n++) await Promise.all([record(), record({}, elsewhere)])
-  await eventually(() => statesOf(fast.id), [...Array(5)].fill(['delivered', 1]))
-  await eventually(
-    async () => (await deliveriesOf(theirs.id, elsewhere)).map(({ status }) => status),
-    [...Array(5)].fill('delivered'),
-  )
+  await eventually(() => statesOf(fast.id), times(5, ['delivered', 1]))
+  await eventually(() => statesOf(theirs.id, elsewhere), times(5, ['delivered', 1]))
   // One at a time is in flight.
   expect(receiver.received.filter(({ path }) => path === '/slow')).toHaveLength(1)
   await service.delete(`${path}/${slow.id}`, await adminOf(tenant))
 })
 
-test.each([-2, 2])(
-  'a replica whose clock is %p hours off sends in time, and waits for claims and retries',
-  async (hours) => {
-    service.clock.set(new Date(Date.now() + hours * 3_600_000).toISOString())
-    const { sql } = service.services.db
-    const [claimed, failing] = [await createEndpoint(), await createEndpoint({ url: `${receiver.url}/failing` })]
-    await sql`update webhook_endpoints set claimed_until = now() + interval '59 seconds' where public_id = ${claimed.id}`
-    receiver.answer = (path) => new Response(null, { status: path === '/failing' ? 503 : 204 })
-    await emit()
-    await eventually(() => statesOf(failing.id), [['pending', 1]])
-    await attemptIn(1)
-    const free = await createEndpoint()
-    await emit()
-    await eventually(() => statesOf(free.id), [['delivered', 1]])
-    const { headers, body } = receiver.received.find(({ path }) => path === '/') as Received
-    // Receivers reject a time that is minutes off.
-    expect(new Webhook(free.secret).verify(body, headers)).toBeTruthy()
-    expect(await statesOf(claimed.id)).toEqual([...Array(2)].fill(['pending', 0]))
-    expect((await statesOf(failing.id)).at(-1)).toEqual(['pending', 1])
-    await sql`update webhook_endpoints set claimed_until = now() where public_id = ${claimed.id}`
-    await attemptIn(0)
-    await eventually(() => statesOf(claimed.id), [...Array(2)].fill(['delivered', 1]))
-  },
-)
+test.each([-2, 2])('a replica whose clock is %p hours off sends in time, and waits for retries', async (hours) => {
+  service.clock.set(new Date(Date.now() + hours * 3_600_000).toISOString())
+  const failing = await createEndpoint({ url: `${receiver.url}/failing` })
+  receiver.answer = (path) => new Response(null, { status: path === '/failing' ? 503 : 204 })
+  await emit()
+  await eventually(() => statesOf(failing.id), [['pending', 1]])
+  await attemptIn(1)
+  const free = await createEndpoint()
+  await emit()
+  await eventually(() => statesOf(free.id), [['delivered', 1]])
+  const { headers, body } = receiver.received.find(({ path }) => path === '/') as Received
+  // Receivers reject a time that is minutes off.
+  expect(new Webhook(free.secret).verify(body, headers)).toBeTruthy()
+  await eventually(() => statesOf(failing.id), times(2, ['pending', 1]))
+})
 
 test('a chat gets a message a second, which says what happened', async () => {
   const { id } = await createEndpoint({ kind: 'slack' })
   await record({ title: 'Greet by first name' })
   await emit()
   await emit()
-  await eventually(() => statesOf(id), [...Array(3)].fill(['delivered', 1]))
+  await eventually(() => statesOf(id), times(3, ['delivered', 1]))
   const [first, second, third] = receiver.received as [Received, Received, Received]
   expect(JSON.parse(first.body)).toEqual({
     text: expect.stringContaining('Greet by first name'),
@@ -403,4 +379,45 @@ test('a chat gets a message a second, which says what happened', async () => {
   expect(first.headers['webhook-signature']).toBeUndefined()
   expect(second.at - first.at).toBeGreaterThanOrEqual(990)
   expect(third.at - second.at).toBeGreaterThanOrEqual(990)
+})
+
+async function createDisabled() {
+  const { id, secret } = await createEndpoint({ enabled: false })
+  const admin = await adminOf(tenant)
+  return { id, secret, sendPing: () => service.post(`${path}/${id}/test`, admin) }
+}
+
+test('a test sends one signed ping, also to a disabled endpoint, and answers with the outcome', async () => {
+  const { id, secret, sendPing } = await createDisabled()
+  receiver.answer = () => new Response('x'.repeat(2_000))
+  const { status, body } = await sendPing()
+  expect([status, body.data.delivered, body.data.response_code]).toEqual([200, true, 200])
+  expect(body.data.response_text).toBe('x'.repeat(1_000))
+  const [{ headers, body: sent, id: sentId }] = receiver.received as [Received]
+  expect([receiver.received.length, sentId]).toEqual([1, body.data.id])
+  expect(new Webhook(secret).verify(sent, headers)).toMatchObject({ type: 'ping', data: {} })
+  receiver.answer = () => new Response('no', { status: 500 })
+  expect((await sendPing()).body.data).toMatchObject({ delivered: false, response_code: 500, response_text: 'no' })
+  expect(await deliveriesOf(id)).toEqual([])
+})
+
+test('http is accepted for the hosts that the operator allows, and for no others', async () => {
+  const admin = await adminOf(tenant)
+  const statusOf = async (host: string) => (await service.post(path, admin, { url: `http://${host}/` })).status
+  const hosts = ['127.0.0.1:9', '127.0.0.2', 'localhost']
+  expect(await Promise.all(hosts.map(statusOf))).toEqual([201, 422, 422])
+})
+
+test('an organisation has two tests in flight, which outlast the deadline of other requests', async () => {
+  const { sendPing } = await createDisabled()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  receiver.answer = () => released.then(() => new Response(null, { status: 204 }))
+  const waiting = [sendPing(), sendPing()]
+  const startedAt = performance.now()
+  await eventually(() => receiver.received.length, 2)
+  expect((await sendPing()).status).toBe(503)
+  await eventually(() => performance.now() - startedAt > 5_000, true)
+  release()
+  const answers = (await Promise.all(waiting)).map(({ status, body }) => [status, body.data?.delivered])
+  expect(answers).toEqual(times(2, [200, true]))
 })

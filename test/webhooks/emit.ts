@@ -1,7 +1,11 @@
+// Events and endpoints without the interface, and deliveries without a service and without HTTP.
+import { systemClock } from '../../src/clock.ts'
 import type { Db } from '../../src/db/client.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
+import { startDeliveries } from '../../src/webhooks/deliver.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'
 import type { TestService } from '../service.ts'
+import { insertTenant } from '../tenant.ts'
 
 type Chosen = { number?: number; url?: string; events?: string[] | null; prompts?: string[] | null }
 
@@ -15,17 +19,30 @@ export async function insertEndpoints(db: Db, org: string, chosen: Chosen = {}):
     where o.public_id = ${org}`
 }
 
+/** An organisation with this many endpoints. */
+export async function addEndpoints(db: Db, number: number, url: string): Promise<string> {
+  const { org } = await insertTenant(db, systemClock)
+  await insertEndpoints(db, org, { number, url })
+  return org
+}
+
 let events = 0
 
-/** Writes an event for the endpoints of an organisation. Returns its id, if one of them is enabled. */
-export async function emit({ services: { db, clock } }: TestService, org: string): Promise<string> {
+/** Writes an event for the endpoints of an organisation, after `attempts`. Returns its id, if one of them is enabled. */
+export async function emitOn(db: Db, org: string, attempts = 0): Promise<string> {
   const { id: organisationId } = await requireOrganisation(db, org)
-  const once = `test ${events++}`
-  await emitEvent(db.sql, { organisationId, type: 'ping', once, data: {}, now: clock.now() })
-  const [row] = await db.sql<{ id: string }>`
-    select public_id as id from webhook_events where organisation_id = ${organisationId} and once = ${once}`
-  return row?.id as string
+  const dedupKey = `test ${events++}`
+  return db.transaction(async (sql) => {
+    await emitEvent(sql, { organisationId, type: 'ping', dedupKey, data: {}, now: new Date() })
+    const [row] = await sql<{ id: string; rowId: number }>`
+      select public_id as id, id as "rowId" from webhook_events
+      where organisation_id = ${organisationId} and dedup_key = ${dedupKey}`
+    await sql`update webhook_deliveries set attempts = ${attempts} where event_id = ${row?.rowId ?? null}`
+    return row?.id as string
+  })
 }
+
+export const emit = ({ services: { db } }: TestService, org: string) => emitOn(db, org)
 
 type Attempted = { status: 'delivered' | 'failed'; attempts: number; code: number; text: string }
 
@@ -37,4 +54,22 @@ export async function setOutcome({ services: { db } }: TestService, event: strin
       last_attempt_at = '2026-11-10T12:00:00Z', response_code = ${outcome.code}, response_text = ${outcome.text}
     from webhook_events v
     where v.id = d.event_id and v.public_id = ${event}`
+}
+
+/** A replica whose attempts a test answers. `sent` has the URL and the event's id of each. */
+export function startDeliverer(db: Db, answer: (url: string) => Promise<number>) {
+  const [sent, failures]: [{ url: string; id: string }[], unknown[]] = [[], []]
+  const { stop } = startDeliveries({
+    db,
+    clock: systemClock,
+    async sendOnce({ url }, { id }, _at, stopped) {
+      sent.push({ url, id })
+      const aborted = new Promise<never>((_, reject) => stopped?.addEventListener('abort', reject))
+      return { code: await Promise.race([answer(url), aborted]), text: '', retryAfter: undefined }
+    },
+    observer: { attempted() {}, disabled() {}, measured() {} },
+    isStopping: () => false,
+    onFailure: (error) => failures.push(error),
+  })
+  return { sent, failures, stop }
 }

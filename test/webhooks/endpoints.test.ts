@@ -26,7 +26,7 @@ test('an endpoint is created, listed, shown, changed and removed, each recorded 
   const { secret, ...made } = await create({ url, events: ['change.live', 'change.live'] })
   expect(secret).toMatch(/^whsec_/)
   expect(Buffer.from(secret.slice(6), 'base64')).toHaveLength(32)
-  const enabled = { enabled: true, disabled_reason: null, disabled_at: null, failing_since: null }
+  const enabled = { enabled: true, disabled_reason: null, disabled_at: null, failing_since_at: null }
   const id = expect.stringMatching(/^whe_[0-9A-Za-z]{16}$/)
   const given = { kind: 'webhook', url, events: ['change.live'], prompts: null }
   expect(made).toEqual({ id, ...given, ...enabled, old_secret_ends_at: null, created_at: time })
@@ -192,13 +192,13 @@ test('enabling an endpoint clears why it was disabled and since when it fails; d
   const { db } = service.services
   const { id } = await create()
   const change = async (enabled: boolean) => (await service.patch(`${path}/${id}`, admin.key, { enabled })).body.data
-  const failing = { failing_since: '2026-11-05T12:00:00.000Z', disabled_at: '2026-11-10T12:00:00.000Z' }
+  const failing = { failing_since_at: '2026-11-05T12:00:00.000Z', disabled_at: '2026-11-10T12:00:00.000Z' }
   await db.sql`
     update webhook_endpoints
-    set failing_since = ${failing.failing_since}, disabled_at = ${failing.disabled_at}, disabled_reason = 'failing'
+    set failing_since_at = ${failing.failing_since_at}, disabled_at = ${failing.disabled_at}, disabled_reason = 'failing'
     where public_id = ${id}`
   expect(await change(false)).toMatchObject({ ...failing, enabled: false, disabled_reason: 'failing' })
-  const cleared = { failing_since: null, disabled_at: null, disabled_reason: null }
+  const cleared = { failing_since_at: null, disabled_at: null, disabled_reason: null }
   expect(await change(true)).toMatchObject({ ...cleared, enabled: true })
 })
 

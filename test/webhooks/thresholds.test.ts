@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
+import type { Sql } from '../../src/db/client.ts'
 import { setPlan } from '../../src/orgs/manage.ts'
-import { tellThresholds } from '../../src/webhooks/thresholds.ts'
+import { announceThresholds } from '../../src/webhooks/announce.ts'
 import { rejectionOf } from '../program.ts'
 import { useService } from '../use.ts'
 import { insertEndpoints } from './emit.ts'
@@ -18,19 +19,17 @@ test('an organisation that cannot be told does not keep the others from it', asy
       insert into signal_usage (organisation_id, month, used)
       select o.id, '2031-05-01', 1 from organisations o where o.public_id = ${org}`
   }
-  let failing: unknown
-  const transaction: typeof db.transaction = (work, request, isolation) => {
-    // The first one, whichever it is.
-    failing ??= request?.tenant
-    return request?.tenant === failing
-      ? Promise.reject(new Error('no transaction'))
-      : db.transaction(work, request, isolation)
-  }
-  expect(await rejectionOf(tellThresholds({ ...db, transaction }, clock))).toBe('no transaction')
-  const told = () => db.sql`select distinct organisation_id from told_thresholds where month = '2031-05-01'`
-  expect(await told()).toHaveLength(2)
-  await tellThresholds(db, clock)
-  expect(await told()).toHaveLength(3)
+  let isFirst = true
+  const sql = Object.assign((text: TemplateStringsArray, ...values: unknown[]) => {
+    if (!isFirst || !text.join('?').includes('insert into webhook_events')) return db.sql(text, ...values)
+    isFirst = false
+    return Promise.reject(new Error('no event'))
+  }, db.sql) as Sql
+  const announced = () => db.sql`select from webhook_events where dedup_key like 'usage.threshold 2031-05 %'`
+  expect(await rejectionOf(announceThresholds({ ...db, sql }, clock))).toBe('no event')
+  expect(await announced()).toHaveLength(5)
+  await announceThresholds(db, clock)
+  expect(await announced()).toHaveLength(6)
 })
 
 test('an organisation is told of each threshold once a month, on any number of replicas', async () => {
@@ -38,55 +37,43 @@ test('an organisation is told of each threshold once a month, on any number of r
   service.clock.set('2026-11-15T12:00:00Z')
   const { org, prompt, key } = await service.createTenant(10)
   await insertEndpoints(db, org)
-  const told: unknown[] = []
-  const look = async () => {
-    await Promise.all([tellThresholds(db, service.clock), tellThresholds(db, service.clock)])
-    // Events are pruned while the month goes on.
+  /** The events since the last call. */
+  const announce = async (seen = 0) => {
+    await Promise.all([announceThresholds(db, service.clock), announceThresholds(db, service.clock)])
     const rows = await db.sql<{ data: unknown }>`
-      with gone as (
-        delete from webhook_events v using organisations o
-        where o.id = v.organisation_id and o.public_id = ${org}
-        returning v.id, v.data
-      )
-      select data from gone order by id`
-    told.push(...rows.map(({ data }) => data))
+      select v.data from webhook_events v join organisations o on o.id = v.organisation_id
+      where o.public_id = ${org} order by v.id`
+    return rows.slice(seen).map(({ data }) => data)
   }
-  const send = async (signals: number) => {
+  const send = async (signals: number, seen: number) => {
     for (let number = 0; number < signals; number += 1) await service.postSignal(prompt, key)
-    await look()
+    return announce(seen)
   }
   const limit = (monthlyLimit: number) => setPlan(db, service.clock, org, 'free', monthlyLimit)
   const common = { organisation: { id: org, name: 'Test' }, month: '2026-11' }
-  await send(7)
-  expect(told.splice(0)).toEqual([])
-  await send(1)
-  expect(told.splice(0)).toEqual([{ ...common, threshold: 80, used: 8, limit: 10 }])
+  expect(await send(7, 0)).toEqual([])
+  expect(await send(1, 0)).toEqual([{ ...common, threshold: 80, used: 8, limit: 10 }])
   await limit(20)
-  await send(9)
-  expect(told.splice(0)).toEqual([])
-  await send(5)
-  expect(told.splice(0)).toEqual([{ ...common, threshold: 100, used: 20, limit: 20 }])
+  expect(await send(9, 1)).toEqual([])
+  expect(await send(5, 1)).toEqual([{ ...common, threshold: 100, used: 20, limit: 20 }])
   await limit(0)
   service.clock.set('2026-12-01T00:00:00Z')
-  await look()
-  expect(told.splice(0)).toEqual([])
+  expect(await announce(2)).toEqual([])
   await limit(1)
-  await send(1)
-  expect(told.splice(0).map((one) => (one as { threshold: number }).threshold)).toEqual([80, 100])
+  const december = { ...common, month: '2026-12', used: 1, limit: 1 }
+  expect(await send(1, 2)).toEqual([80, 100].map((threshold) => ({ ...december, threshold })))
   // A limit that is lowered below what was used is reached then.
   service.clock.set('2027-01-01T00:00:00Z')
   await limit(10)
-  await send(6)
-  expect(told).toEqual([])
+  expect(await send(6, 4)).toEqual([])
   const january = { ...common, month: '2027-01', used: 6 }
-  for (const [monthlyLimit, threshold] of [
-    [7, 80],
-    [6, 100],
-    [5, null],
-    [100, null],
+  for (const [monthlyLimit, seen, threshold] of [
+    [7, 4, 80],
+    [6, 5, 100],
+    [5, 6, null],
+    [100, 6, null],
   ] as const) {
     await limit(monthlyLimit)
-    await look()
-    expect(told.splice(0)).toEqual(threshold ? [{ ...january, threshold, limit: monthlyLimit }] : [])
+    expect(await announce(seen)).toEqual(threshold ? [{ ...january, threshold, limit: monthlyLimit }] : [])
   }
 })

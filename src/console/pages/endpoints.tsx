@@ -78,7 +78,7 @@ const Events = ({ endpoint: { events, prompts } }: { endpoint: Endpoint }) => (
 )
 
 function State({ endpoint }: { endpoint: Endpoint }) {
-  const { disabled_at, disabled_reason: reason, failing_since, old_secret_ends_at: oldEnds } = endpoint
+  const { disabled_at, disabled_reason: reason, failing_since_at, old_secret_ends_at: oldEnds } = endpoint
   if (disabled_at && reason) {
     return (
       <>
@@ -89,11 +89,11 @@ function State({ endpoint }: { endpoint: Endpoint }) {
   }
   return (
     <>
-      {failing_since ? (
+      {failing_since_at ? (
         <>
           Failing
           <span class="detail">
-            since <Moment time={failing_since} />
+            since <Moment time={failing_since_at} />
           </span>
         </>
       ) : (

@@ -1,0 +1,149 @@
+// Decides what endpoints are told besides changes, which are announced by the transaction that records them.
+import type { Clock } from '../clock.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { whyUnavailable } from '../db/errors.ts'
+import { type DecidedImpact, readDecidedImpacts } from '../impact/read.ts'
+import { describeChange } from '../impact/sentence.ts'
+import { monthOf } from '../lib/months.ts'
+import { yieldFor } from '../lib/periodic.ts'
+import { dayMs, minuteMs } from '../lib/times.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
+import { emitEvent } from './events.ts'
+import {
+  insertDecidedVerdicts,
+  lockVerdicts,
+  recordChecks,
+  selectMonthlyUsages,
+  selectNextPrompts,
+  selectWatchedOrganisations,
+  type WatchedPrompt,
+} from './store_announce.ts'
+
+export const [announceThresholdsEveryMs, checkVerdictsEveryMs] = [15_000, 5_000]
+
+/** In percent of the monthly limit. */
+const thresholds = [80, 100] as const
+
+/** Announces that an organisation has used a share of its month: each share once a month, whatever its limit becomes. */
+export async function announceThresholds(db: Db, clock: Clock): Promise<void> {
+  const now = clock.now()
+  const { name: month, date } = monthOf(now)
+  const announcements = thresholds.map((threshold) => ({
+    threshold,
+    dedupKey: `usage.threshold ${month} ${threshold}`,
+  }))
+  const dedupKeys = announcements.map(({ dedupKey }) => dedupKey)
+  const failures: unknown[] = []
+  for (const usage of await selectMonthlyUsages(db.sql, date, dedupKeys)) {
+    const { organisationId, id, name, used, limit, announced } = usage
+    for (const { threshold, dedupKey } of announcements) {
+      const isReached = limit > 0 && used * 100 >= limit * threshold
+      if (!isReached || announced.includes(dedupKey)) continue
+      const data = { organisation: { id, name }, month, threshold, used, limit }
+      const event = { organisationId, type: 'usage.threshold', dedupKey, data, now } as const
+      // One that fails must not keep the others from theirs.
+      await emitEvent(db.sql, event).catch((error) => failures.push(error))
+    }
+  }
+  if (failures.length > 0) throw failures[0]
+}
+
+/** How many prompts are checked together. A transaction holds the embedded engine's one connection. */
+const promptsPerStep = 25
+/** Without new signals, prompts are checked this often: one may no longer be archived, or have imported signals. */
+const checkAnywayMs = 10 * minuteMs
+/** Which changes are watched: the live one, and the newest of the last days. */
+const [watchedDays, maxWatched] = [30, 25]
+
+type Services = { db: Db; clock: Clock; rollup: SignalRollup }
+type Options = { isStopping(): boolean; onFailure(error: unknown): void }
+
+/**
+ * Returns a function that announces the verdicts decided since it was last called. Organisations take turns, a few prompts
+ * each. Runs on one replica at a time (advisory lock): the others skip.
+ */
+export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping, onFailure }: Options) {
+  /** What was known of each organisation when all of its prompts were last checked. */
+  const complete = new Map<number, { version: string; checkedAt: number }>()
+
+  return async function checkVerdicts(): Promise<void> {
+    const checkedAt = performance.now()
+    const turns = new Map<number, { version: string; lastId: number; hasFailed: boolean }>()
+    for (const { id, version } of await selectWatchedOrganisations(db.sql)) {
+      const last = complete.get(id)
+      const isUnchanged = last?.version === version && checkedAt - last.checkedAt < checkAnywayMs
+      if (!isUnchanged) turns.set(id, { version, lastId: 0, hasFailed: false })
+    }
+    while (turns.size > 0) {
+      for (const [organisationId, turn] of turns) {
+        if (isStopping()) return
+        const startedAt = performance.now()
+        const prompts = await selectNextPrompts(db.sql, organisationId, turn.lastId, promptsPerStep)
+        const result = await checkPrompts(organisationId, prompts.filter(mustBeChecked))
+        if (result === 'locked') return
+        if (result === 'failed') turn.hasFailed = true
+        turn.lastId = prompts.at(-1)?.id ?? 0
+        if (prompts.length < promptsPerStep) {
+          turns.delete(organisationId)
+          if (!turn.hasFailed) complete.set(organisationId, { version: turn.version, checkedAt })
+        }
+        await yieldFor(startedAt)
+      }
+    }
+  }
+
+  /** If the prompts cannot be checked together, each is tried alone, so that one does not stop the others. */
+  async function checkPrompts(
+    organisationId: number,
+    prompts: WatchedPrompt[],
+  ): Promise<'checked' | 'failed' | 'locked'> {
+    if (prompts.length === 0) return 'checked'
+    const ids = prompts.map(({ id }) => id)
+    const since = new Date(clock.now().getTime() - watchedDays * dayMs)
+    try {
+      await rollup.catchUpEach(organisationId, ids, performance.now())
+      const readDecided = async (sql: Sql) =>
+        (await lockVerdicts(sql)) && readDecidedImpacts(sql, organisationId, ids, since, maxWatched)
+      const decided = await db.transaction(readDecided, { tenant: 'verdicts' }, 'repeatable read')
+      if (!decided) return 'locked'
+      const announce = (sql: Sql) => announceDecided(sql, organisationId, prompts, decided)
+      if (decided.length > 0) await db.transaction(announce, { tenant: organisationId })
+      else await recordChecks(db.sql, organisationId, prompts)
+      return 'checked'
+    } catch (error) {
+      if (whyUnavailable(error) === 'database') throw error
+      if (prompts.length === 1) onFailure(error)
+      else for (const prompt of prompts) await checkPrompts(organisationId, [prompt])
+      return 'failed'
+    }
+  }
+
+  async function announceDecided(
+    sql: Sql,
+    organisationId: number,
+    prompts: WatchedPrompt[],
+    decided: { promptId: number; impact: DecidedImpact }[],
+  ): Promise<void> {
+    const now = clock.now()
+    const verdicts = decided.map(({ impact: { change, verdict } }) => ({ entryId: change.id, verdict }))
+    const newOnes = await insertDecidedVerdicts(sql, organisationId, verdicts, now)
+    for (const { promptId, impact } of decided) {
+      const { change, verdict } = impact
+      const prompt = prompts.find(({ id }) => id === promptId) as WatchedPrompt
+      // The verdicts at the first check are from before anybody wanted them.
+      if (prompt.checkedSignal === null || !newOnes.some(({ entryId }) => entryId === change.id)) continue
+      await emitEvent(sql, {
+        organisationId,
+        type: 'impact.decided',
+        dedupKey: `impact.decided ${change.id} ${verdict}`,
+        promptId: prompt.publicId,
+        data: { prompt: { id: prompt.publicId, name: prompt.name }, ...impact, sentence: describeChange(impact) },
+        now,
+      })
+    }
+    await recordChecks(sql, organisationId, prompts)
+  }
+}
+
+const mustBeChecked = ({ isWatched, newestSignal, checkedSignal }: WatchedPrompt): boolean =>
+  isWatched && (checkedSignal === null || newestSignal > checkedSignal)

@@ -1,0 +1,96 @@
+// Replicas that share the deliveries of one database.
+import { beforeEach, expect, onTestFinished, test } from 'bun:test'
+import { selectBacklog } from '../../src/webhooks/store_events.ts'
+import { eventually } from '../program.ts'
+import { useOpenDatabase } from '../use.ts'
+import { addEndpoints, emitOn, startDeliverer } from './emit.ts'
+
+const db = useOpenDatabase()
+
+beforeEach(() => db.sql`update webhook_endpoints set disabled_at = now(), disabled_reason = 'requested'`)
+
+function start(answer: (url: string) => Promise<number>) {
+  const replica = startDeliverer(db, answer)
+  onTestFinished(async () => {
+    await replica.stop()
+    expect(replica.failures).toEqual([])
+  })
+  return replica
+}
+
+const never = () => new Promise<never>(() => {})
+
+const statesOf = async (event: string) => {
+  const rows = await db.sql<{ status: string; attempts: number }>`
+    select d.status, d.attempts from webhook_deliveries d join webhook_events v on v.id = d.event_id
+    where v.public_id = ${event}`
+  return rows.map(({ status, attempts }) => [status, attempts])
+}
+
+test('an event is sent to each endpoint once by several replicas, and again after a replica was lost', async () => {
+  const org = await addEndpoints(db, 20, 'any')
+  const replicas = [start(async () => 204), start(async () => 204)]
+  const sent = () => replicas.flatMap(({ sent }) => sent.map(({ id }) => id))
+  const events = [await emitOn(db, org), await emitOn(db, org), await emitOn(db, org)]
+  for (const event of events) await eventually(() => statesOf(event), Array(20).fill(['delivered', 1]))
+  expect(sent().sort()).toEqual(events.flatMap((event) => Array(20).fill(event)).sort())
+  // As a replica does that is killed during an attempt.
+  await db.sql`
+    update webhook_deliveries set status = 'pending', attempts = 0, next_attempt_at = now() + interval '1 second'
+    where event_id = (select id from webhook_events where public_id = ${events[0] as string})`
+  await eventually(() => statesOf(events[0] as string), Array(20).fill(['delivered', 1]))
+  expect(sent()).toHaveLength(80)
+})
+
+test('an answer that comes after the lease has ended changes nothing', async () => {
+  const org = await addEndpoints(db, 1, 'any')
+  const late = Promise.withResolvers<number>()
+  const first = start(() => late.promise)
+  const event = await emitOn(db, org)
+  await eventually(() => first.sent.length, 1)
+  const second = start(async () => 204)
+  await db.sql`update webhook_deliveries set next_attempt_at = now() where status = 'pending'`
+  await eventually(() => statesOf(event), [['delivered', 1]])
+  late.resolve(503)
+  await first.stop()
+  expect([second.sent.length, await statesOf(event)]).toEqual([1, [['delivered', 1]]])
+  expect(await db.sql`select from webhook_endpoints where failing_since_at is not null`).toEqual([])
+})
+
+test('endpoints that hang leave places for others, and those that fail have their own', async () => {
+  for (let number = 0; number < 6; number += 1) await emitOn(db, await addEndpoints(db, 20, 'slow'))
+  const { sent } = start((url) => (url === 'slow' ? never() : Promise.resolve(204)))
+  await eventually(() => sent.length, 120)
+  await emitOn(db, await addEndpoints(db, 1, 'fast'))
+  await eventually(() => sent.at(-1)?.url, 'fast')
+  const org = await addEndpoints(db, 60, 'slow')
+  await db.sql`
+    update webhook_endpoints set failing_since_at = now()
+    where organisation_id = (select id from organisations where public_id = ${org})`
+  await emitOn(db, org)
+  await eventually(() => sent.length, 171)
+  await emitOn(db, await addEndpoints(db, 1, 'fast'))
+  await eventually(() => sent.at(-1)?.url, 'fast')
+  expect(sent).toHaveLength(172)
+})
+
+test('who was sent to longest ago comes first, however many others wait', async () => {
+  await emitOn(db, await addEndpoints(db, 160, 'busy'))
+  await db.sql`update webhook_endpoints set last_sent_at = now() - interval '1 hour'`
+  const answers: (() => void)[] = []
+  const { sent } = start(() => new Promise((resolve) => answers.push(() => resolve(204))))
+  await eventually(() => sent.length, 150)
+  await emitOn(db, await addEndpoints(db, 1, 'new'))
+  answers[0]?.()
+  await eventually(() => sent.slice(150).map(({ url }) => url), ['new'])
+})
+
+test('the backlog is as old as the oldest event that an enabled endpoint waits for', async () => {
+  expect(await selectBacklog(db.sql)).toMatchObject({ oldest: null })
+  const org = await addEndpoints(db, 2, 'any')
+  const oldest = new Date('2026-11-10T12:00:00Z')
+  await db.sql`
+    update webhook_events set created_at = ${oldest} where public_id = ${await emitOn(db, org)}`
+  await emitOn(db, org)
+  expect(await selectBacklog(db.sql)).toMatchObject({ oldest })
+})
