@@ -14,8 +14,6 @@ create table history_entries (
   pr_url text,
   -- The subject of the commit, or the title of the pull request.
   title text check (length(title) between 1 and 200),
-  -- The SHA-256 of the prompt's text after the change, if it was given. The text itself may be erased.
-  text_hash bytea check (length(text_hash) = 32),
   created_at timestamptz(3) not null,
   -- Who reported the entry: sync, the webhook, a client.
   in_git boolean not null default false,
@@ -23,8 +21,10 @@ create table history_entries (
   by_call boolean not null default false,
   -- A client recorded it first, so neither sync nor the webhook changes its fields.
   as_given boolean not null default false,
-  -- It went live on the prompt's live branch, and the entry live before it has another commit. See mark_changes.
+  -- It went live on the prompt's live branch, and the entry live before it has another commit (src/history/changes.ts).
   is_change boolean not null default false,
+  -- The text of the prompt after the change, if it was given. Large ones are stored out of line.
+  text text check (octet_length(text) <= 65536),
   primary key (organisation_id, id),
   check (
     case action
@@ -41,14 +41,22 @@ create index on history_entries (prompt_id, lower(left(commit_sha, 7))) where le
 create index on history_entries (prompt_id, created_at, id);
 create index on history_entries (prompt_id, action, created_at, id);
 create index on history_entries (prompt_id, branch_name, created_at, id);
-create index on history_entries (organisation_id, text_hash) where text_hash is not null;
+-- Finds texts to erase.
+create index on history_entries (organisation_id, prompt_id) where text is not null;
 
 -- Like signals_owner.
 create statistics history_entries_owner (dependencies) on prompt_id, organisation_id from history_entries;
 
+-- The entries without their texts, which may be large.
+create view history_rows as
+select
+  id, organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, title,
+  created_at, in_git, on_github, by_call, as_given, is_change, text is not null as has_text
+from history_entries;
+
 -- A change: a history entry after which another commit was live. It is live until the next change.
 create view history_changes as
-select *, lower(commit_sha) as commit_key from history_entries where is_change;
+select *, lower(commit_sha) as commit_key from history_rows where is_change;
 
 create index history_changes_by_time on history_entries (prompt_id, created_at, id)
 where is_change;
@@ -56,23 +64,15 @@ where is_change;
 create index history_changes_by_commit on history_entries (prompt_id, lower(commit_sha), created_at, id)
 where is_change;
 
--- A text that entries of an organisation have, once per content. Organisations do not share texts, so that nobody can learn
--- what another one stores.
-create table prompt_texts (
-  organisation_id bigint not null references organisations,
-  hash bytea not null check (length(hash) = 32),
-  text text not null check (octet_length(text) <= 65536),
-  primary key (organisation_id, hash)
-);
-
 -- A commit that a merged pull request brought to a branch. It gets no entry: the merge has one, with the commit merge_sha.
--- Both are in lower case.
+-- Both are in lower case. The last one that changes the prompt leaves the text that the merge has.
 create table merged_commits (
   organisation_id bigint not null,
   prompt_id bigint not null,
   branch_name text not null,
   commit_sha text collate "C" not null,
   merge_sha text collate "C" not null,
+  is_last boolean not null default false,
   primary key (organisation_id, prompt_id, branch_name, commit_sha)
 );
 
@@ -173,83 +173,60 @@ begin
 end
 $$;
 
--- Decides which entries between two times are changes, and whether the first live one after them is. `not in` is deliberate.
--- With `in`, Postgres might use the index by action and sort the whole history.
-create function mark_changes(
-  given_organisation_id bigint, given_prompt_id bigint, live_branch text, since timestamptz, until timestamptz
+-- The nearest entries that went live before and after a position, on one branch unless that is null, and of other commits
+-- than the given ones, which are in lower case. array_position is deliberate: with "= any", Postgres might use the index by
+-- action and sort the whole history.
+create function live_neighbours(
+  of_organisation_id bigint, of_prompt_id bigint, branch text, live_actions text[], at timestamptz, at_id bigint,
+  not_of_commits text[] default '{}'
 )
-returns void
-language plpgsql
+returns table (
+  id bigint, action text, branch_name text, commit_sha text, created_at timestamptz, is_change boolean, is_after boolean
+)
+language sql
+stable
 as $$
-declare
-  wrong_id bigint;
-begin
-  for wrong_id in with near as (
-    (
-      select h.*, true as is_live
-      from history_entries h
-      where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
-        and h.action not in ('pr_opened', 'pr_closed') and (live_branch is null or h.branch_name = live_branch)
-        and h.created_at < since
-      order by h.created_at desc, h.id desc
-      limit 1
-    )
-    union all
-    (
-      select h.*, h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
-      from history_entries h
-      where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
-        and h.created_at between since and until
-      order by h.created_at, h.id
-    )
-    union all
-    (
-      select h.*, true
-      from history_entries h
-      where h.organisation_id = given_organisation_id and h.prompt_id = given_prompt_id
-        and h.action not in ('pr_opened', 'pr_closed') and (live_branch is null or h.branch_name = live_branch)
-        and h.created_at > until
-      order by h.created_at, h.id
-      limit 1
-    )
-  ), decided as (
-    select n.id, n.created_at, n.is_change as was_change, n.is_live and lower(n.commit_sha) is distinct from
-      lag(lower(n.commit_sha)) over (partition by n.is_live order by n.created_at, n.id) as is_change
-    from near n
+  (
+    select h.id, h.action, h.branch_name, h.commit_sha, h.created_at, h.is_change, false
+    from history_entries h
+    where h.organisation_id = of_organisation_id and h.prompt_id = of_prompt_id and (h.created_at, h.id) < (at, at_id)
+      and array_position(live_actions, h.action) is not null and (branch is null or h.branch_name = branch)
+      and lower(h.commit_sha) <> all (not_of_commits)
+    order by h.created_at desc, h.id desc
+    limit 1
   )
-  select d.id from decided d where d.created_at >= since and d.was_change <> d.is_change
-  loop
-    update history_entries h
-    set is_change = not h.is_change
-    where h.organisation_id = given_organisation_id and h.id = wrong_id;
-  end loop;
-end
+  union all
+  (
+    select h.id, h.action, h.branch_name, h.commit_sha, h.created_at, h.is_change, true
+    from history_entries h
+    where h.organisation_id = of_organisation_id and h.prompt_id = of_prompt_id and (h.created_at, h.id) > (at, at_id)
+      and array_position(live_actions, h.action) is not null and (branch is null or h.branch_name = branch)
+      and lower(h.commit_sha) <> all (not_of_commits)
+    order by h.created_at, h.id
+    limit 1
+  )
 $$;
 
--- Updates what is derived from the entries of a history: its count and version, which entries are changes, and the markers.
--- `changes` is a JSON array of objects with created_at, id and added: 1 for an added entry, -1 for a removed one. A changed
--- entry has one of each.
-create function update_derived_history(given_organisation_id bigint, given_prompt_id bigint, changes json)
+-- Updates the count, the version and the markers of a history. `changes` is a JSON array of objects with created_at, id and
+-- added: 1 for an added entry, -1 for a removed one. A changed entry has one of each.
+create function update_history_counts(given_organisation_id bigint, given_prompt_id bigint, changes json)
 returns void
 language plpgsql
 as $$
 declare
   earliest timestamptz;
-  latest timestamptz;
   total bigint;
-  live text;
   new_count bigint;
   last_rank bigint;
   has_later boolean;
 begin
-  select min(c.created_at), max(c.created_at), sum(c.added) into earliest, latest, total
+  select min(c.created_at), sum(c.added) into earliest, total
   from json_to_recordset(changes) c (created_at timestamptz, added integer);
 
   update prompts p
   set history_version = default, history_count = p.history_count + total
   where p.organisation_id = given_organisation_id and p.id = given_prompt_id
-  returning p.history_count, p.live_branch into new_count, live;
-  perform mark_changes(given_organisation_id, given_prompt_id, live, earliest, latest);
+  returning p.history_count into new_count;
 
   select r.rank, r.created_at >= earliest into last_rank, has_later
   from history_ranks r

@@ -7,7 +7,7 @@ export type Table = {
 }
 
 /** The texts of prompts may have 64 KiB each. */
-const fetchSizeOf = (table: string): number => (table === 'prompt_texts' ? 50 : 1_000)
+const fetchSizeOf = (table: string): number => (table === 'history_entries' ? 50 : 1_000)
 
 /** Values are written as text, which must not depend on the settings of the server or of the user. */
 const exactTexts = `

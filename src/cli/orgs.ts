@@ -1,4 +1,4 @@
-import { eraseTexts } from '../history/texts.ts'
+import { eraseTexts } from '../history/erase.ts'
 import {
   createOrganisation,
   listOrganisations,

@@ -1,4 +1,4 @@
-import { forgetTexts } from '../history/texts.ts'
+import { forgetTexts } from '../history/erase.ts'
 import { counted, oneLine } from '../lib/texts.ts'
 import { erasePrompt } from '../prompts/erase.ts'
 import { listAllPrompts, requirePrompt, showPrompt } from '../prompts/find.ts'

@@ -3,24 +3,9 @@ import { maxAheadMs } from '../history/schema.ts'
 import { firstIndex } from '../lib/bisect.ts'
 import { type HostKind, pullRequestUrl } from '../lib/repository_links.ts'
 import { earlierOf } from '../lib/times.ts'
-import type { Commit } from './commits.ts'
 import { type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
 import { isGitHub, isPullRequest } from './messages.ts'
-
-/** A commit that landed on the branch. */
-export type BranchCommit = {
-  commit: Commit
-  /** The commit that it is compared with. Null for a root commit and for a flattened merge. */
-  parent: Commit | null
-  /** The commit of the branch's first-parent line that brought it: itself or a merge. */
-  landedWith: Commit
-  /** The merge commit of the pull request that brought it, or that it is. */
-  merge: Commit | null
-}
-
-/** A flattened merge brings its commits one by one, as if each had been pushed directly. */
-export const isFlattenedMerge = ({ commit, parent }: BranchCommit): boolean =>
-  parent === null && commit.parents.length > 1
+import type { BranchCommit, Commit } from './read.ts'
 
 /**
  * Lists the commits that landed on a branch, oldest first. The merge of a pull request owns the commits of its other
@@ -89,9 +74,9 @@ export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => bo
 }
 
 /**
- * When each commit of the first-parent line landed, by its committer's clock. Times far in the future are wrong, and so are
- * the fewest others without which times never fall. A wrong time becomes that of the last correct commit before it, or of
- * the first correct one.
+ * When each commit of the first-parent line landed, by its committer's clock. Times far in the future are wrong. Keeps the
+ * longest non-decreasing sequence of the others; every other time is wrong. A wrong time becomes that of the last correct
+ * commit before it, or of the first correct one.
  */
 export function listLandingTimes(branchCommits: BranchCommit[], now: Date): Map<Commit, Date> {
   const line = [...new Set(branchCommits.map(({ landedWith }) => landedWith))]

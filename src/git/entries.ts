@@ -27,10 +27,7 @@ export type PromptCommit<Prompt> = {
   merge: PullRequestEvent | null
 }
 
-/**
- * One entry per directly pushed commit. One per merged pull request and prompt, at the place of the last commit that it
- * brought.
- */
+/** One entry per directly pushed commit. One per merged pull request and prompt, ordered by its last commit. */
 export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): PromptEntry<Prompt>[] {
   const entries = new Set<PromptEntry<Prompt>>()
   const merges = new Map<Prompt, Map<string, PromptEntry<Prompt>>>()
@@ -46,10 +43,10 @@ export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[
     const entry = ofPrompt.get(key) ?? {
       prompt,
       entry: pullRequestEntry('pr_merged', branch, merge),
-      covers: [merge.commitSha],
+      covers: [],
     }
     ofPrompt.set(key, entry)
-    if (commitSha !== merge.commitSha) entry.covers.push(commitSha)
+    entry.covers.push(commitSha)
     // Deleting it first moves it to the end.
     entries.delete(entry)
     entries.add(entry)

@@ -1,7 +1,5 @@
 // Decides which prompt a path belonged to at a commit, through all names that the prompt's file has had.
-import type { BranchCommit } from './branch_commits.ts'
-import type { Commit } from './commits.ts'
-import type { ChangedFiles } from './files.ts'
+import type { BranchCommit, ChangedFiles, Commit } from './read.ts'
 
 /** The path is the prompt's in commits that contain a rename to it (`since`), but not the rename away (`until`). */
 type Span<P> = { prompt: P; since: Commit[]; until: Commit | null }
@@ -39,7 +37,7 @@ function listRenames(branchCommits: BranchCommit[], changes: ChangedFiles): Rena
   return renames.sort((a, b) => a.commit.position - b.commit.position)
 }
 
-/** The spans of each path, by their ends, the earliest first: until then, the path did not belong to a later file. */
+/** Spans per path, earliest end first: the first match is the owner at that commit. */
 function findSpans<P>(renames: Rename[], prompts: Map<string, P>, contains: AncestryTest) {
   const spans = new Map(
     [...prompts].map(([path, prompt]): [string, Span<P>[]] => [path, [{ prompt, since: [], until: null }]]),

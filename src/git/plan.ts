@@ -3,13 +3,19 @@ import type { PromptEntry } from '../history/record.ts'
 import { splitRepository } from '../lib/repository_links.ts'
 import { requireName } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
-import { isFlattenedMerge, listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
-import { type Commit, readCommits, readTitles } from './commits.ts'
+import { listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
 import { entriesOf, sanitizeBranch } from './entries.ts'
-import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
 import { followFiles, trackMissing } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
 import { decode, encode, type Git } from './program.ts'
+import {
+  type Commit,
+  isFlattenedMerge,
+  readChangedFiles,
+  readCommits,
+  readFilesEditedInMerges,
+  readTitles,
+} from './read.ts'
 import { escapePath, pathText, type Repository } from './repository.ts'
 import type { LinkedFile } from './target.ts'
 
@@ -77,7 +83,7 @@ export async function planSync(
   function promptsIn(commit: Commit, isCounted = (_path: string) => true): SyncedPrompt[] {
     const files = (changes.get(commit) ?? []).filter(({ path }) => isCounted(path))
     const changed = files.map(({ path, isRemoved }) => (isRemoved ? undefined : promptAt(commit, path)))
-    // The prompt of a file that takes the path later counts, unless the file that left it has another prompt.
+    // A vacated path counts for the prompt that owns it later, unless the file that left belongs to another prompt.
     const left = files.map(({ path, from, isRemoved }) => {
       const gone = isRemoved ? path : from
       const [before, after] = [commit.parents[0], commit].map((at) => (at && gone ? promptAt(at, gone) : undefined))

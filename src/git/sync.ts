@@ -1,10 +1,43 @@
-import { type HistoryEntry, maxBatchEntries } from '../history/schema.ts'
+import type { EntryOutcome } from '../history/reconcile.ts'
+import type { PromptEntry } from '../history/record.ts'
+import {
+  type HistoryEntry,
+  liveActions,
+  maxBatchEntries,
+  maxCoveredCommits,
+  type NewHistoryEntry,
+} from '../history/schema.ts'
 import { sanitizeBranch } from './entries.ts'
-import { type Plan, planSync, type SyncedPrompt } from './plan.ts'
-import { encode, fullSha } from './program.ts'
+import { type Plan, type PlanOptions, planSync, type SkippedFile, type SyncedPrompt } from './plan.ts'
+import { encode, fullSha, type Git } from './program.ts'
+import { readTexts } from './read.ts'
 import { escapePath, type Repository } from './repository.ts'
-import { type PromptIds, recordEntries, type SyncOptions } from './sync_entries.ts'
 import type { SyncTarget } from './target.ts'
+
+/** What a sync has done, or what a dry run would do. */
+export type SyncChange =
+  | ({ change: 'skipped'; prompt: null } & SkippedFile)
+  | { change: 'created'; prompt: string | null; path: string; name: string }
+  | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
+  | { change: 'missing'; prompt: string; path: string; problem: string }
+  | { change: 'no_text'; prompt: string | null; path: string; problem: string }
+  | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & NewHistoryEntry)
+  | ({ change: 'unreachable'; prompt: string; path: string; problem: string } & HistoryEntry)
+
+export type SyncOptions = PlanOptions & {
+  git: Git
+  repository: Repository
+  target: SyncTarget
+  isDryRun: boolean
+  /** Whether the texts of the files are stored, too. */
+  withTexts?: boolean
+  onChange(change: SyncChange): void
+}
+
+/** The public id of each prompt; null for one that a dry run does not create. */
+type PromptIds = Map<SyncedPrompt, string | null>
+
+type EntryToSync = PromptEntry<SyncedPrompt> & { text?: string }
 
 export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known' | 'texts', number> & {
   /** The number of entries of unreachable commits; null when the key may not read histories. */
@@ -15,6 +48,8 @@ export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'k
 
 /** How many histories are read concurrently. */
 const concurrency = 8
+/** Half of the largest body that the service accepts. */
+const maxBytesPerCall = 500_000
 
 /** Syncs histories from a branch. Checks all before the first change. Repeating it completes an interrupted sync. */
 export async function syncRepository(options: SyncOptions): Promise<SyncResult> {
@@ -29,7 +64,7 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
     ids.set(prompt, await createOrMovePrompt(options, repository.name, prompt))
     onProgress(ids.size, 'prompts', ids.size / prompts.length)
   }
-  const counts = await recordEntries(options, ids, plan)
+  const counts = await syncEntries(options, ids, plan)
 
   const synced = prompts.flatMap((prompt) => {
     const id = ids.get(prompt)
@@ -79,11 +114,94 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
+/** Records the entries of a plan, in as few calls as their sizes allow. */
+async function syncEntries(options: SyncOptions, ids: PromptIds, plan: Plan) {
+  const { isDryRun, onProgress, onChange } = options
+  const counts = { added: 0, changed: 0, known: 0, texts: 0 }
+  const unreadable = new Set<SyncedPrompt>()
+  let done = 0
+  for await (const call of inCalls(plan.entries)) {
+    const { outcomes, withoutText } = await recordCall(options, ids, call)
+    for (const [index, { prompt, entry }] of call.entries()) {
+      const outcome = outcomes[index] as EntryOutcome
+      const change = outcome === 'covered' ? 'known' : outcome
+      counts[change] += 1
+      if (change !== 'known') onChange({ change, prompt: ids.get(prompt) ?? null, path: prompt.path, ...entry })
+    }
+    // A text is sent only with an entry that has none yet.
+    for await (const some of inCalls(addTexts(options, ids, plan, withoutText, unreadable))) {
+      if (isDryRun) continue
+      await recordCall(options, ids, some)
+      counts.texts += some.length
+    }
+    done += call.length
+    onProgress(done, 'entries', done / plan.entries.length)
+  }
+  return counts
+}
+
+/** Records one call. All entries of a prompt that a dry run did not create would be added. */
+async function recordCall(options: SyncOptions, ids: PromptIds, call: EntryToSync[]) {
+  const { target, repository, isDryRun, withTexts = false } = options
+  const isNew = ({ prompt }: EntryToSync) => !ids.get(prompt)
+  const known = call.filter((one) => !isNew(one))
+  const entries = known.map(({ prompt, entry, covers: all, text }) => {
+    const covers = all.slice(-maxCoveredCommits)
+    return { prompt_id: ids.get(prompt) as string, ...entry, covers, ...(text !== undefined && { text }) }
+  })
+  const batch = { entries, live_branch: sanitizeBranch(repository.branch), with_texts: withTexts, dry_run: isDryRun }
+  const { outcomes, without_text = [] } = known.length > 0 ? await target.recordBatch(batch) : { outcomes: [] }
+  return {
+    outcomes: call.map((one) => (isNew(one) ? 'added' : (outcomes.shift() as EntryOutcome))),
+    withoutText: without_text.map((index) => known[index] as EntryToSync),
+  }
+}
+
+/** Adds the texts to entries, and drops those without one. Reports once for each prompt why it has none. */
+async function* addTexts(
+  { git, onChange }: SyncOptions,
+  ids: PromptIds,
+  { pathOf }: Plan,
+  entries: EntryToSync[],
+  unreadable: Set<SyncedPrompt>,
+): AsyncGenerator<EntryToSync> {
+  const files = entries.map((entry) => ({ commitSha: entry.entry.commit_sha, path: pathOf(entry) }))
+  let index = 0
+  for await (const found of readTexts(git, files)) {
+    const entry = entries[index] as EntryToSync
+    const { prompt } = entry
+    index += 1
+    if ('text' in found) yield { ...entry, text: found.text }
+    else if (found.problem !== null && !unreadable.has(prompt)) {
+      unreadable.add(prompt)
+      const problem = `${found.problem} at ${entry.entry.commit_sha.slice(0, 8)}; its text is left out`
+      onChange({ change: 'no_text', prompt: ids.get(prompt) ?? null, path: prompt.path, problem })
+    }
+  }
+}
+
+/** Groups entries by what one call takes: at least one, at most `maxBatchEntries`, and no more than the largest body. */
+async function* inCalls(entries: Iterable<EntryToSync> | AsyncIterable<EntryToSync>): AsyncGenerator<EntryToSync[]> {
+  let call: EntryToSync[] = []
+  let bytes = 0
+  for await (const one of entries) {
+    const size = Buffer.byteLength(JSON.stringify([one.entry, one.covers, one.text]))
+    if (call.length === maxBatchEntries || (call.length > 0 && bytes + size > maxBytesPerCall)) {
+      yield call
+      call = []
+      bytes = 0
+    }
+    call.push(one)
+    bytes += size
+  }
+  if (call.length > 0) yield call
+}
+
 /** Finds entries of the branch whose commits the clone does not have. */
 function createUnreachableTest(repository: Repository, { commits }: Plan): (entry: HistoryEntry) => boolean {
   const branch = sanitizeBranch(repository.branch)
   return ({ action, branch_name, commit_sha }) => {
-    const isOfBranch = branch_name === branch && (action === 'deployed' || action === 'pr_merged')
+    const isOfBranch = branch_name === branch && liveActions.includes(action)
     // Clients may have recorded entries with other names for a commit.
     return isOfBranch && fullSha.test(commit_sha) && !commits.has(commit_sha)
   }

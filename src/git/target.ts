@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { type BatchResult, recordHistoryBatch } from '../history/batch.ts'
+import { type RecordedHistory, recordHistoryBatch } from '../history/batch.ts'
 import { createHistoryReader } from '../history/read.ts'
 import type { HistoryBatch, HistoryEntry } from '../history/schema.ts'
 import { parseHistoryQuery } from '../history/schema_params.ts'
@@ -20,7 +20,7 @@ export type SyncTarget = {
   /** Links a prompt to another file. Returns the reason if the key may not do that, else null. */
   moveLink(id: string, repository: string, path: string): Promise<string | null>
   /** Records a batch, all or nothing. Returns what became of each entry, or would become in a dry run. */
-  recordBatch(batch: HistoryBatch): Promise<BatchResult>
+  recordBatch(batch: HistoryBatch): Promise<RecordedHistory>
   /** Reads a page of a prompt's history, newest first. Returns null if the key may not read it. */
   readHistory(id: string, page: number): Promise<EntriesPage | null>
 }
@@ -57,7 +57,7 @@ export function openHttpTarget({ call }: Rest): SyncTarget {
       return null
     },
     async recordBatch(batch) {
-      return dataOf<BatchResult>(await call('POST', '/history/batch', batch))
+      return dataOf<RecordedHistory>(await call('POST', '/history/batch', batch))
     },
     async readHistory(id, page) {
       const answer = await call('GET', `/prompts/${id}/history${historyQuery(page)}`)

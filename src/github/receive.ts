@@ -3,7 +3,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { sanitizeBranch } from '../git/entries.ts'
-import { countChanges, parseReported, recordEntries } from '../history/record.ts'
+import { countChanges, parseReported, recordReported } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks } from '../prompts/link.ts'
@@ -144,7 +144,8 @@ async function recordEvent(
   const liveBranch = sanitizeBranch(payload.repository.default_branch)
   const options = { otherPrompts: seenPrompts, liveBranch }
   const reported = entries.map((given) => parseReported(given, 'github', clock))
-  const recorded = countChanges(await recordEntries(sql, clock, repo.organisationId, reported, options))
+  const { outcomes } = await recordReported(sql, clock, repo.organisationId, reported, options)
+  const recorded = countChanges(outcomes)
   await markFilesSeen(sql, repo.organisationId, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }

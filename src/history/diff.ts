@@ -4,7 +4,7 @@ import { notFound } from '../errors.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import { showTitledEntry } from './schema.ts'
-import { selectEntryWithText } from './store_texts.ts'
+import { selectEntryWithText } from './store.ts'
 
 /** The most removed and added lines: a longer search for the shortest diff would keep other requests waiting. */
 const maxEditLength = 200

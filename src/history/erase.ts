@@ -1,28 +1,29 @@
-import { type Actor, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { repeatStep } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { showEntry } from './schema.ts'
-import { selectEntry, selectNewestEntries } from './store_known.ts'
-import { insertRemoved, lockHistories, writeReconciliation } from './store_write.ts'
-import { eraseTexts } from './texts.ts'
+import { eraseTextsOf, insertRemoved, selectEntry, selectNewestEntries } from './store.ts'
+import { lockHistories } from './store_write.ts'
+import { writeReconciliation } from './write.ts'
 
-export { deleteHistory } from './store_write.ts'
+export { deleteHistory } from './store.ts'
 
 /** The size of a step: the embedded engine does nothing else meanwhile. */
 const stepRows = 500
 
-/** Erases the texts and the entries of a prompt in short steps. The rest of the history stays readable meanwhile. */
+const nothing = { inserts: [], updates: [], deletes: [], mergedCommits: [] }
+
+/** Erases the entries of a prompt in short steps, with their texts. The rest of the history stays readable meanwhile. */
 export async function eraseHistory(db: Db, prompt: Prompt): Promise<void> {
   const { id, organisationId, publicId } = prompt
-  await eraseTexts(db, organisationId, id)
   await repeatStep(stepRows, () =>
     db.transaction(async (sql) => {
       await lockHistories(sql, organisationId, [id], [publicId])
       const deletes = await selectNewestEntries(sql, prompt, stepRows)
-      await writeReconciliation(sql, organisationId, { inserts: [], updates: [], deletes, mergedCommits: [] })
+      await writeReconciliation(sql, organisationId, { ...nothing, deletes })
       return deletes.length
     }),
   )
@@ -35,11 +36,22 @@ export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId:
     const isThere = await lockHistories(sql, organisationId, [id], [subject])
     const entry = isThere ? await selectEntry(sql, prompt, entryId) : undefined
     if (!entry) throw new ServiceError('not_found', `There is no history entry ${entryId} of this prompt.`)
-    await writeReconciliation(sql, organisationId, { inserts: [], updates: [], deletes: [entry], mergedCommits: [] })
+    await writeReconciliation(sql, organisationId, { ...nothing, deletes: [entry] })
     // A closing is reported once: what follows at the same commit is another one.
     const mayComeBack = entry.action !== 'pr_closed' && (entry.in_git || entry.on_github)
     if (mayComeBack) await insertRemoved(sql, organisationId, entry)
     const details = { entry: showEntry(entry) }
     await recordAudit(sql, clock, actor, { organisationId, action: 'history.removed', subject, details })
   }, permitRequestOf(actor))
+}
+
+/** Erases the texts of a prompt, or of all prompts of an organisation, in short steps. Returns the number of entries. */
+export const eraseTexts = (db: Db, organisationId: number, promptId: number | null = null): Promise<number> =>
+  repeatStep(stepRows, () => eraseTextsOf(db.sql, organisationId, promptId, stepRows))
+
+/** Erases the texts of a prompt. The audit entry is written first, because the command may be interrupted. */
+export async function forgetTexts(db: Db, clock: Clock, { id, organisationId, publicId: subject }: Prompt) {
+  const event = { organisationId, action: 'prompt.texts_erased', subject } as const
+  await db.transaction((sql) => recordAudit(sql, clock, operator, event))
+  return eraseTexts(db, organisationId, id)
 }

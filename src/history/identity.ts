@@ -2,7 +2,7 @@
 // Letter case is ignored. A hash may be shortened to seven characters, as git does. Another name may not: release-1 is not
 // release-12, and 20260101 is not 20260101123000.
 import { firstIndex } from '../lib/bisect.ts'
-import type { EntryRow } from './schema.ts'
+import { type EntryRow, liveActions } from './schema.ts'
 
 const shortest = 7
 const hash = /^[0-9a-f]{7,64}$/
@@ -91,9 +91,12 @@ export type EntryToRecord = Omit<EntryRow, 'id'> & {
   by_call: boolean
   /** A client recorded it first, so its fields stay. */
   as_given: boolean
+  /** The text of the prompt after the change. Undefined if it was not given: a stored one stays. */
+  text?: string | undefined
 }
 
-export type KnownEntry = EntryToRecord & { id: number }
+/** An entry as it is stored, but without its text. */
+export type KnownEntry = EntryToRecord & { id: number; is_change: boolean; has_text: boolean }
 
 /** An entry that a source reports. */
 export type ReportedEntry = EntryToRecord & {
@@ -106,7 +109,6 @@ export type ReportedEntry = EntryToRecord & {
 /** The fields that identify an entry. */
 export type EntryIdentity = Pick<EntryToRecord, 'prompt_id' | 'action' | 'commit_sha' | 'branch_name' | 'pr_number'>
 
-const liveActions = ['deployed', 'pr_merged']
 export const hasLiveAction = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
 
 /** Two entries with the same identity are the same, unless the commit went live or the pull request was closed twice. */
@@ -153,12 +155,12 @@ export class OrderedEntries<Keyed> {
   }
 }
 
-const placeOf = (entry: KnownEntry, entries: readonly KnownEntry[]): number =>
+const placeOf = (entry: Place, entries: readonly KnownEntry[]): number =>
   firstIndex(entries, (one) => comparePlaces(one, entry) >= 0)
 
 /**
  * A run is consecutive live entries of one commit on a branch; `entries` are live on that branch. Returns the oldest
- * candidate of the entry's commit with no other commit live between the two. Candidates are given oldest first.
+ * candidate in the same run as the entry: no other commit was live in between. Candidates are given oldest first.
  */
 export function createSameRunFinder(entries: LiveEntry[]) {
   const live = entries.sort(comparePlaces)

@@ -9,6 +9,8 @@ import { actions, showEntry, showTitledEntry } from './schema.ts'
 import { addressOfPage, type HistoryQuery, type KeyedHistoryQuery } from './schema_params.ts'
 import { type HistoryState, type StateKey, selectFilteredPage, selectPage, selectStates } from './store.ts'
 
+export { findEntry } from './store.ts'
+
 /** A page as JSON, with the `Link` header for the pages around it. */
 type RenderedPage = { version: string; body: string; links: string }
 

@@ -19,28 +19,31 @@ import {
 } from './identity.ts'
 import { showTitledEntry } from './schema.ts'
 
-export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha: string }
+type CommitOfBranch = { prompt_id: number; branch_name: string; commit_sha: string }
 
-/** With the commit of the merge that brought it. */
-type CommitOfMerge = MergedCommit & { merge_sha: string }
+/** A commit with that of the merge that brought it. The last one that changes the prompt leaves the text of the merge. */
+export type MergedCommit = CommitOfBranch & { merge_sha: string; is_last: boolean }
 
 /** What became of an entry. A covered commit has no entry, because it belongs to a merge. */
-export type Outcome = 'added' | 'changed' | 'known' | 'covered'
+export type EntryOutcome = 'added' | 'changed' | 'known' | 'covered'
+
+/** With the entry that is stored for it: the known one that it repeats, the new one, or the merge that covers it. */
+type Result = { outcome: EntryOutcome; stored?: KnownEntry | undefined }
 
 /** Outcomes and inserts are in the order of the reported entries. */
 export type Reconciliation = {
-  outcomes: Outcome[]
-  /** The known entry that each reported one repeats, as it is now; undefined for one that is added, covered or merged. */
-  repeated: (KnownEntry | undefined)[]
+  outcomes: EntryOutcome[]
+  /** What is stored for each entry now. */
+  stored: (KnownEntry | undefined)[]
   inserts: EntryToRecord[]
   /** Readers do not see every update: who reported an entry is not shown. */
   updates: { from: KnownEntry; to: KnownEntry; isVisible: boolean }[]
   deletes: KnownEntry[]
-  mergedCommits: CommitOfMerge[]
+  mergedCommits: MergedCommit[]
 }
 
 export type KnownHistory = {
-  /** All entries of the commits that are reported or covered, by any of their spellings. */
+  /** All entries of the commits that are reported or covered, by any of their spellings, and those of `merged`. */
   entries: KnownEntry[]
   /** The reported commits that belong to a merge. */
   merged: MergedCommit[]
@@ -64,10 +67,9 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
   const live = Map.groupBy([...known.live.map(withWholeCommit), ...numbered.filter(hasLiveAction)], branchKey)
   const sameRunFinders = new Map([...live].map(([branch, ofBranch]) => [branch, createSameRunFinder(ofBranch)]))
   const removed = new Set(known.removed.map(identityOf))
-  const covered = new Set(known.merged.map(mergedKey))
-  const mergedCommits: CommitOfMerge[] = []
-  const outcomes = new Map<ReportedEntry, Outcome>()
-  const repeatedBy = new Map<ReportedEntry, KnownEntry>()
+  const covered = new Map(known.merged.map((commit) => [commitOfBranch(commit), commit]))
+  const mergedCommits = new Map<string, MergedCommit>()
+  const results = new Map<ReportedEntry, Result>()
   const inserts: EntryToRecord[] = []
   const inserted = new OrderedEntries(identityOf)
 
@@ -85,51 +87,59 @@ export function reconcile(reported: ReportedEntry[], known: KnownHistory): Recon
   // Merges come first, because they cover commits that are reported with them.
   for (const merge of numbered.filter((entry) => entry.action === 'pr_merged' && !entry.by_call)) {
     // GitHub knows the number of the pull request. Git has only the commit message, which may name another.
-    if (merge.in_git && findOtherMerges(entries, merge).some((entry) => entry.on_github)) {
-      outcomes.set(merge, 'covered')
+    const onGithub = merge.in_git ? findOtherMerges(entries, merge).find((entry) => entry.on_github) : undefined
+    if (onGithub) {
+      results.set(merge, { outcome: 'covered', stored: giveText(entries, onGithub, merge) })
       continue
     }
-    mergedCommits.push(...commitsOf(merge))
-    for (const commit of commitsOf(merge)) covered.add(mergedKey(commit))
-    const outcome = applyMerge(entries, merge, findRepeated(merge, entries.byIdentity.of(merge)))
-    if (outcome) outcomes.set(merge, outcome)
+    for (const commit of commitsOf(merge)) {
+      covered.set(commitOfBranch(commit), commit)
+      mergedCommits.set(commitOfBranch(commit), commit)
+    }
+    const result = applyMerge(entries, merge, findRepeated(merge, entries.byIdentity.of(merge)))
+    if (result) results.set(merge, result)
   }
   for (const entry of numbered) {
-    if (outcomes.has(entry)) continue
+    if (results.has(entry)) continue
+    const coveredBy = entry.action === 'deployed' && !entry.by_call ? covered.get(commitOfBranch(entry)) : undefined
     const repeated = findRepeated(entry, entries.byIdentity.of(entry))
-    if (entry.action === 'deployed' && !entry.by_call && covered.has(mergedKey(entry))) outcomes.set(entry, 'covered')
-    else if (repeated) {
-      const combined = combine(repeated, entry)
-      repeatedBy.set(entry, combined)
-      outcomes.set(entry, entries.replace(repeated, combined))
-    } else if (findRepeated(entry, inserted.of(entry))) outcomes.set(entry, 'known')
-    else if (!entry.by_call && removed.has(identityOf(entry))) outcomes.set(entry, 'known')
+    if (coveredBy) {
+      // A rebased pull request has no other commit that leaves its text.
+      const merge = coveredBy.is_last ? findMerge(entries, coveredBy) : undefined
+      results.set(entry, { outcome: 'covered', stored: merge && giveText(entries, merge, entry) })
+    } else if (repeated) results.set(entry, entries.replace(repeated, combine(repeated, entry)))
+    else if (findRepeated(entry, inserted.of(entry))) results.set(entry, { outcome: 'known' })
+    else if (!entry.by_call && removed.has(identityOf(entry))) results.set(entry, { outcome: 'known' })
     else {
       const { covers: _, isTimed: __, id: ___, ...toInsert } = entry
-      outcomes.set(entry, 'added')
+      results.set(entry, { outcome: 'added', stored: entry })
       inserts.push(toInsert)
       inserted.add(entry)
     }
   }
   return {
-    outcomes: numbered.map((entry) => outcomes.get(entry) as Outcome),
-    repeated: numbered.map((entry) => repeatedBy.get(entry)),
+    outcomes: numbered.map((entry) => results.get(entry)?.outcome as EntryOutcome),
+    stored: numbered.map((entry) => {
+      const stored = results.get(entry)?.stored
+      // A later entry of the report may have changed it.
+      return stored && (entries.byId.get(stored.id) ?? stored)
+    }),
     inserts,
     updates: known.entries.flatMap((from) => {
       const to = entries.byId.get(from.id) ?? from
       const isVisible = to !== from && isVisibleChange(from, to)
-      const isChanged = isVisible || reporters.some((reporter) => from[reporter] !== to[reporter])
+      const isChanged =
+        isVisible || to.text !== undefined || reporters.some((reporter) => from[reporter] !== to[reporter])
       return isChanged ? { from, to, isVisible } : []
     }),
     deletes: known.entries.filter(({ id }) => !entries.byId.has(id)),
-    mergedCommits,
+    mergedCommits: [...mergedCommits.values()],
   }
 }
 
 /**
- * Gives each entry an id, by which those of one instant are ordered: a repeated one that of the known entry, a new one a
- * higher id than all known ones. But one that comes before a repeated one of its instant stays before it, or a repeated
- * import would find rollbacks that the first one did not.
+ * Orders entries of one instant by ids. Known entries keep theirs, new ones sort after them, except before a known entry that
+ * follows them in the report: otherwise importing twice would create rollbacks.
  */
 function numberEntries(reported: ReportedEntry[], entries: KnownEntries): (ReportedEntry & KnownEntry)[] {
   const nextRepeated = new Map<string, number>()
@@ -140,21 +150,35 @@ function numberEntries(reported: ReportedEntry[], entries: KnownEntries): (Repor
     if (known) nextRepeated.set(instant, known.id)
     const next = nextRepeated.get(instant)
     const id = next === undefined ? newId + index : next - 1 + (index + 1) / (reported.length + 1)
-    return { ...entry, id: known?.id ?? id }
+    return { ...entry, id: known?.id ?? id, is_change: false, has_text: entry.text !== undefined }
   })
   return numbered.reverse()
 }
 
 /** Returns undefined for a merge that is to be inserted. */
-function applyMerge(entries: KnownEntries, merge: ReportedEntry, same: KnownEntry | undefined): Outcome | undefined {
+function applyMerge(entries: KnownEntries, merge: ReportedEntry, same: KnownEntry | undefined): Result | undefined {
   const superseded = findSuperseded(entries, merge)
   const becomesMerge = same ?? superseded.shift()
   if (!becomesMerge) return undefined
   for (const entry of superseded) entries.delete(entry)
   const { covers: _, isTimed: __, ...replacement } = merge
-  const outcome = entries.replace(becomesMerge, same ? combine(same, merge) : { ...replacement, id: becomesMerge.id })
-  return superseded.length > 0 ? 'changed' : outcome
+  const { id, is_change, has_text } = withText(becomesMerge, merge.text)
+  const { outcome, stored } = entries.replace(
+    becomesMerge,
+    same ? combine(same, merge) : { ...replacement, id, is_change, has_text },
+  )
+  return { outcome: superseded.length > 0 ? 'changed' : outcome, stored }
 }
+
+const findMerge = (entries: KnownEntries, { merge_sha, ...covered }: MergedCommit): KnownEntry | undefined =>
+  entries.ofBranch.of({ ...covered, commit_sha: merge_sha }).find(({ action }) => action === 'pr_merged')
+
+/** Gives the text of a covered commit to its merge. */
+const giveText = (entries: KnownEntries, merge: KnownEntry, { text }: ReportedEntry): KnownEntry | undefined =>
+  entries.replace(merge, withText(merge, text)).stored
+
+const withText = (known: KnownEntry, text: string | undefined): KnownEntry =>
+  text === undefined ? known : { ...known, text, has_text: true }
 
 /** Finds the entries that the merge replaces. The first one becomes the merge, if the merge is not known yet. */
 function findSuperseded(entries: KnownEntries, merge: ReportedEntry): KnownEntry[] {
@@ -175,11 +199,14 @@ function findSuperseded(entries: KnownEntries, merge: ReportedEntry): KnownEntry
 const findOtherMerges = (entries: KnownEntries, merge: ReportedEntry): KnownEntry[] =>
   entries.ofBranch.of(merge).filter((entry) => entry.action === 'pr_merged' && entry.pr_number !== merge.pr_number)
 
-/** The commits that get no entry because the merge has one. */
-const commitsOf = ({ prompt_id, branch_name, commit_sha: own, covers }: ReportedEntry): CommitOfMerge[] => {
+/** The commits that get no entry because the merge has one. Its own one comes last if it changes the prompt itself. */
+const commitsOf = ({ prompt_id, branch_name, commit_sha: own, covers }: ReportedEntry): MergedCommit[] => {
   const merge_sha = commitKey(own)
-  const commits = new Set([...covers.map(commitKey), merge_sha])
-  return [...commits].map((commit_sha) => ({ prompt_id, branch_name, commit_sha, merge_sha }))
+  const covered = covers.map(commitKey)
+  const commits = [...new Set(covered.includes(merge_sha) ? covered : [merge_sha, ...covered])]
+  return commits.map((commit_sha) => {
+    return { prompt_id, branch_name, commit_sha, merge_sha, is_last: commit_sha === commits.at(-1) }
+  })
 }
 
 /**
@@ -187,7 +214,8 @@ const commitsOf = ({ prompt_id, branch_name, commit_sha: own, covers }: Reported
  * when something was pushed or merged, and the title of a pull request. An entry that a client recorded first gets only a
  * title, if it has none.
  */
-function combine(known: KnownEntry, reported: ReportedEntry): KnownEntry {
+function combine(stored: KnownEntry, reported: ReportedEntry): KnownEntry {
+  const known = withText(stored, reported.text)
   const whoReported = {
     in_git: known.in_git || reported.in_git,
     on_github: known.on_github || reported.on_github,
@@ -208,9 +236,9 @@ function combine(known: KnownEntry, reported: ReportedEntry): KnownEntry {
   }
 }
 
-const mergedKey = (commit: MergedCommit): string => `${commitId(commit)} ${commit.branch_name}`
+const commitOfBranch = (commit: CommitOfBranch): string => `${commitId(commit)} ${commit.branch_name}`
 
-const branchKey = ({ prompt_id, branch_name }: MergedCommit): string => `${prompt_id} ${branch_name}`
+const branchKey = ({ prompt_id, branch_name }: CommitOfBranch): string => `${prompt_id} ${branch_name}`
 
 const reporters = ['in_git', 'on_github', 'by_call'] as const
 
@@ -222,16 +250,16 @@ class KnownEntries {
   readonly byId = new Map<number, KnownEntry>()
   readonly byIdentity = new OrderedEntries(identityOf)
   /** Of a commit on a branch. */
-  readonly ofBranch = new OrderedEntries(mergedKey)
+  readonly ofBranch = new OrderedEntries(commitOfBranch)
 
   constructor(entries: KnownEntry[]) {
     for (const entry of entries.sort(comparePlaces)) this.#add(entry)
   }
 
-  replace(from: KnownEntry, to: KnownEntry): 'changed' | 'known' {
+  replace(from: KnownEntry, to: KnownEntry): Result {
     this.delete(from)
     this.#add(to)
-    return isVisibleChange(from, to) ? 'changed' : 'known'
+    return { outcome: isVisibleChange(from, to) ? 'changed' : 'known', stored: to }
   }
 
   delete(entry: KnownEntry): void {

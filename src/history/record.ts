@@ -8,7 +8,6 @@ import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { emitEvent } from '../webhooks/events.ts'
 import {
   type CommitOfPrompt,
   commitId,
@@ -20,22 +19,29 @@ import {
   type ReportedEntry,
   spellingsOf,
 } from './identity.ts'
-import { type KnownHistory, type Outcome, reconcile } from './reconcile.ts'
-import { type EntryRow, type HistoryEntry, maxAheadMs, NewHistoryEntry, showTitledEntry } from './schema.ts'
+import { type EntryOutcome, type KnownHistory, type Reconciliation, reconcile } from './reconcile.ts'
 import {
+  type EntryRow,
+  type HistoryEntry,
+  liveActions,
+  maxAheadMs,
+  NewHistoryEntry,
+  showTitledEntry,
+} from './schema.ts'
+import {
+  lockHistories,
   selectCommitEntries,
-  selectLiveChanges,
   selectLiveNeighbours,
   selectMergedCommits,
   selectRemoved,
-} from './store_known.ts'
-import { type Inserted, insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
+} from './store_write.ts'
+import { type Added, addEntries, announceChanges, startLiveBranch, writeReconciliation } from './write.ts'
 
 /** An entry for the history of a prompt, which is named by its row id. */
 export type PromptEntry<Prompt = number> = {
   prompt: Prompt
   entry: NewHistoryEntry
-  /** The commits that a merge brought to its branch; may include its own. They get no entry. */
+  /** The commits that a merge brought to its branch, oldest first; its own if it changes the prompt itself. */
   covers: string[]
 }
 
@@ -43,10 +49,6 @@ export type PromptEntry<Prompt = number> = {
 export const fromClient = { in_git: false, on_github: false, by_call: true, as_given: true }
 
 const retryMs = 20
-/** An older change is not news: it comes from a sync or an import. */
-const newsMs = 24 * 3_600_000
-/** Changes a few minutes apart may be reported out of order. The earlier one also went live, so it is announced. */
-const overtakenMs = 10 * 60_000
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')
 
@@ -119,18 +121,16 @@ async function recordOne(
   { id, organisationId, publicId }: Prompt,
   entry: EntryToRecord,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
-  const announce = async (added: EntryToRecord, inserted: Inserted[]) => {
-    await announceChanges(sql, organisationId, inserted, clock.now())
-    return { entry: showTitledEntry({ ...added, id: inserted[0]?.ids[0] as number }), isNew: true }
+  const announce = async (added: Added[]) => {
+    await announceChanges(sql, organisationId, added, clock.now())
+    return { entry: showTitledEntry(added[0]?.entries[0] as KnownEntry), isNew: true }
   }
-  const inserted = await insertEntries(sql, organisationId, [entry], { publicId, ...spellingsOf(entry.commit_sha) })
-  if (inserted.length > 0) return announce(entry, inserted)
+  const unless = { publicId, ...spellingsOf(entry.commit_sha) }
+  const first = await addEntries(sql, organisationId, [entry], unless)
+  if (first.length > 0) return announce(first)
   if (!(await lockHistories(sql, organisationId, [id], [publicId]))) throw notFound()
-  const result = await recordLocked(sql, organisationId, [{ ...entry, covers: [], isTimed: true }])
-  const [added] = result.inserts
-  return added
-    ? announce(added, result.inserted)
-    : { entry: showTitledEntry(result.repeated[0] as KnownEntry), isNew: false }
+  const { added, stored } = await recordLocked(sql, organisationId, [{ ...entry, covers: [], isTimed: true }])
+  return added.length > 0 ? announce(added) : { entry: showTitledEntry(stored[0] as KnownEntry), isNew: false }
 }
 
 /** Validates an entry of a source. */
@@ -150,11 +150,11 @@ export const parseReported = (
 })
 
 /**
- * Records the entries of one organisation in the caller's transaction, and says what became of each. Also locks
+ * Records what a source reports in the caller's transaction, and says what became of each entry. Also locks
  * `otherPrompts`, which the transaction changes later: all prompts must be locked at the same time and in order. With
  * `publicIds`, every prompt must have one of them. Prompts without a live branch get `liveBranch`.
  */
-export async function recordEntries(
+export async function recordReported(
   sql: Sql,
   clock: Clock,
   organisationId: number,
@@ -164,36 +164,38 @@ export async function recordEntries(
     publicIds,
     liveBranch,
   }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined } = {},
-): Promise<Outcome[]> {
+): Promise<Pick<Reconciliation, 'outcomes' | 'stored'>> {
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
   if (!(await lockHistories(sql, organisationId, prompts, publicIds))) throw notFound()
-  if (liveBranch !== undefined) await setLiveBranch(sql, organisationId, prompts, liveBranch)
-  if (reported.length === 0) return []
-  const { outcomes, inserted } = await recordLocked(sql, organisationId, reported)
-  await announceChanges(sql, organisationId, inserted, clock.now())
-  return outcomes
+  if (liveBranch !== undefined) await startLiveBranch(sql, organisationId, prompts, liveBranch)
+  if (reported.length === 0) return { outcomes: [], stored: [] }
+  const result = await recordLocked(sql, organisationId, reported)
+  await announceChanges(sql, organisationId, result.added, clock.now())
+  return result
 }
 
 /** Records entries in histories of an organisation that the caller has locked. */
 export async function recordLocked(sql: Sql, organisationId: number, reported: ReportedEntry[]) {
   const result = reconcile(reported, await readKnown(sql, organisationId, reported))
-  return { ...result, inserted: await writeReconciliation(sql, organisationId, result) }
+  return { ...result, added: await writeReconciliation(sql, organisationId, result) }
 }
 
 /** Reads the part of the histories that `reconcile` needs. */
 export async function readKnown(sql: Sql, organisationId: number, reported: ReportedEntry[]): Promise<KnownHistory> {
-  const commits = reported.flatMap(({ prompt_id, commit_sha, covers }) =>
-    [commit_sha, ...covers].map((commit) => ({ prompt_id, ...spellingsOf(commit) })),
-  )
-  const [entries, merged, removed] = await Promise.all([
-    selectCommitEntries(sql, organisationId, commits),
+  const [merged, removed] = await Promise.all([
     selectMergedCommits(sql, organisationId, reported),
     selectRemoved(sql, organisationId, reported),
   ])
+  const ofReported = reported.map(({ prompt_id, commit_sha, covers }) => ({ prompt_id, shas: [commit_sha, ...covers] }))
+  const ofMerges = merged.map(({ prompt_id, merge_sha }) => ({ prompt_id, shas: [merge_sha] }))
+  const commits = [...ofReported, ...ofMerges].flatMap(({ prompt_id, shas }) =>
+    shas.map((sha) => ({ prompt_id, ...spellingsOf(sha) })),
+  )
+  const entries = await selectCommitEntries(sql, organisationId, commits)
   // All reported entries are of one source. Sync and the webhook report a commit once, so only clients report rollbacks.
   const mayRollBack = reported[0]?.by_call || entries.some((entry) => !entry.in_git && !entry.on_github)
   const again = mayRollBack ? findLiveAgain(reported, entries) : []
-  const live = again.length > 0 ? await selectLiveNeighbours(sql, organisationId, again) : []
+  const live = again.length > 0 ? await selectLiveNeighbours(sql, organisationId, again, liveActions) : []
   return { entries, merged, removed, live }
 }
 
@@ -214,17 +216,5 @@ function findLiveAgain(reported: ReportedEntry[], known: KnownEntry[]) {
     .map((entry) => ({ ...entry, spellings: keys.get(commitOf(entry)) as string[] }))
 }
 
-export const countChanges = (outcomes: Outcome[]): number =>
+export const countChanges = (outcomes: EntryOutcome[]): number =>
   outcomes.filter((outcome) => outcome === 'added' || outcome === 'changed').length
-
-/** Writes the events for the new entries that went live, at most one per prompt, in the caller's transaction. */
-async function announceChanges(sql: Sql, organisationId: number, inserted: Inserted[], now: Date): Promise<void> {
-  const ids = inserted.flatMap(({ ids, isWatched }) => (isWatched ? ids : []))
-  if (ids.length === 0) return
-  const [since, overtakenSince] = [newsMs, overtakenMs].map((ms) => new Date(now.getTime() - ms)) as [Date, Date]
-  for (const { prompt, entry } of await selectLiveChanges(sql, organisationId, ids, since, overtakenSince)) {
-    const data = { prompt, change: showTitledEntry(entry) }
-    const dedupKey = `change.live ${entry.id}`
-    await emitEvent(sql, { organisationId, type: 'change.live', dedupKey, promptId: prompt.id, data, now })
-  }
-}

@@ -12,6 +12,9 @@ export type Action = Static<typeof Action>
 
 export const actions = Action.anyOf.map((option) => option.const)
 
+/** The actions of entries that can be changes. */
+export const liveActions: Action[] = ['deployed', 'pr_merged']
+
 export const HistoryEntry = Type.Object(
   {
     id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry' }),
@@ -106,8 +109,12 @@ export const RecordedEntry = envelopeOf(partlyVisible(HistoryEntry, ['id']), 'Re
 
 /** In bytes of UTF-8. */
 export const maxTextBytes = 64 * 1024
+
+/** Whether Postgres can store the text of a prompt, and it is not too large. */
+export const isStorableText = (text: string): boolean =>
+  !text.includes('\0') && text.isWellFormed() && Buffer.byteLength(text) <= maxTextBytes
+
 export const maxBatchEntries = 500
-export const maxBatchTexts = 100
 /** GitHub lists no more commits of a push, so of a larger merge the others have no entries that it could replace. */
 export const maxCoveredCommits = 2_048
 const promptId = Type.String({ description: "The prompt's public ID" })
@@ -129,12 +136,12 @@ export const HistoryBatch = Type.Object(
         }),
         NewHistoryEntry,
         Type.Object({
-          text_hash: Type.Optional(
+          text: Type.Optional(
             Type.String({
-              pattern: '^[0-9a-f]{64}$',
+              maxLength: maxTextBytes,
               description:
-                "SHA-256 of the text (UTF-8) that the prompt's file has after the change, in hexadecimal. The text is in " +
-                'texts, or stored already.',
+                `The text that the prompt's file has after the change, at most ${maxTextBytes / 1024} KiB. ` +
+                'The organisation must have store_text on.',
             }),
           ),
         }),
@@ -154,11 +161,8 @@ export const HistoryBatch = Type.Object(
         { maxItems: maxBatchEntries, description: 'Whether the files of prompts are on the branch.' },
       ),
     ),
-    texts: Type.Optional(
-      Type.Array(Type.String({ maxLength: maxTextBytes }), {
-        maxItems: maxBatchTexts,
-        description: `Texts that entries name by their hash, each of at most ${maxTextBytes / 1024} KiB. The organisation must have store_text on.`,
-      }),
+    with_texts: Type.Optional(
+      Type.Boolean({ description: 'Return without_text. The organisation must have store_text on.' }),
     ),
     live_branch: Type.Optional(
       Type.String({
@@ -187,10 +191,11 @@ export const HistoryBatchResult = envelopeOf(
         'The outcome of each entry, in the order given. added: the entry is new; changed: a known entry was improved; ' +
         'known: nothing changed; covered: the commit belongs to a pull request whose merge is in the history',
     }),
-    missing_texts: Type.Optional(
-      Type.Array(Type.String(), {
+    without_text: Type.Optional(
+      Type.Array(Type.Integer(), {
         description:
-          'If entries have a text_hash: the hashes of texts that are not stored. Send them with their entries again.',
+          'With with_texts: the positions of entries that went live and whose text is not stored, counted from 0. Send ' +
+          'these again with their texts.',
       }),
     ),
   }),

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
+import type { KnownEntry } from './identity.ts'
 import type { EntryRow } from './schema.ts'
 
 /** The state of a history. The version is random and changes with every change: equal versions mean equal pages. */
@@ -58,9 +59,7 @@ export async function selectPage(
       from bounds b
     )
     select
-      p.history_version as version, greatest(p.high - p.low, 0) as total_count,
-      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
-      h.title
+      p.history_version as version, greatest(p.high - p.low, 0) as total_count, h.*
     from page p
     left join lateral (
       select r.created_at, r.entry_id, r.rank
@@ -71,7 +70,7 @@ export async function selectPage(
     ) ranked on true
     left join lateral (
       select h.*
-      from history_entries h
+      from history_rows h
       where h.organisation_id = p.organisation_id and h.prompt_id = p.id and p.ends_before > p.low
         and (h.created_at, h.id)
           < (coalesce(ranked.created_at, 'infinity'), coalesce(ranked.entry_id, 9223372036854775807))
@@ -97,23 +96,21 @@ export async function selectFilteredPage(
   const rows = await sql<PageRow>`
     with matching as not materialized (
       select h.*
-      from history_entries h
+      from history_rows h
       where h.organisation_id = ${organisationId} and h.prompt_id = ${id} and h.branch_name = ${branch}
         and h.action = any(${actions}::text[])
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
       union all
       select h.*
-      from history_entries h
+      from history_rows h
       where ${branch}::text is null and h.organisation_id = ${organisationId} and h.prompt_id = ${id}
         and h.action = any(${actions}::text[])
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
     )
     select
-      p.history_version as version, (select count(*) from matching) as total_count,
-      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
-      h.title
+      p.history_version as version, (select count(*) from matching) as total_count, h.*
     from prompts p
     left join lateral (
       select * from matching
@@ -130,4 +127,102 @@ function toPage([first, ...others]: PageRow[]): SelectedPage | undefined {
   // An empty page is one row without an entry.
   const entries = first.id === null ? [] : [first, ...others]
   return { version: first.version, totalCount: first.total_count, entries }
+}
+
+/**
+ * Selects an entry, its text and the id of the change before it. Another entry of its commit may have the text: a rollback,
+ * or a deploy that a client recorded beside the merge.
+ */
+export async function selectEntryWithText(sql: Sql, { id: promptId, organisationId }: OwnedPrompt, id: number) {
+  const [row] = await sql<EntryRow & { text: string | null; before_id: number | null }>`
+    select
+      h.*,
+      (
+        select t.text from history_entries t
+        where t.organisation_id = h.organisation_id and t.prompt_id = h.prompt_id
+          and lower(t.commit_sha) = lower(h.commit_sha) and t.text is not null
+        order by t.id <> h.id
+        limit 1
+      ) as text,
+      (
+        select b.id
+        from history_changes b
+        where b.organisation_id = h.organisation_id and b.prompt_id = h.prompt_id and (b.created_at, b.id) < (h.created_at, h.id)
+        order by b.created_at desc, b.id desc
+        limit 1
+      ) as before_id
+    from history_rows h
+    where h.organisation_id = ${organisationId} and h.prompt_id = ${promptId} and h.id = ${id}`
+  return row
+}
+
+/** Finds the prompt of an entry for an operator, with the name of its file. */
+export async function findEntry(sql: Sql, id: number): Promise<{ prompt: OwnedPrompt; name: string } | undefined> {
+  const [row] = await sql<OwnedPrompt & { name: string }>`
+    select p.id, p.organisation_id as "organisationId", coalesce(p.path, p.public_id) as name
+    from organisations o
+    join history_entries h on h.organisation_id = o.id and h.id = ${id}
+    join prompts p on p.organisation_id = h.organisation_id and p.id = h.prompt_id`
+  return row && { prompt: row, name: row.name }
+}
+
+/** Selects the entry of a prompt with this id. */
+export async function selectEntry(sql: Sql, prompt: OwnedPrompt, id: number): Promise<KnownEntry | undefined> {
+  const [row] = await sql<KnownEntry>`
+    select * from history_rows
+    where id = ${id} and organisation_id = ${prompt.organisationId} and prompt_id = ${prompt.id}`
+  return row
+}
+
+export const selectNewestEntries = (sql: Sql, { id, organisationId }: OwnedPrompt, limit: number) =>
+  sql<KnownEntry>`
+    select * from history_rows
+    where organisation_id = ${organisationId} and prompt_id = ${id}
+    order by created_at desc, id desc
+    limit ${limit}`
+
+/** Notes that sync and the webhook must not bring an entry back. */
+export async function insertRemoved(sql: Sql, organisationId: number, entry: KnownEntry): Promise<void> {
+  const { prompt_id, commit_sha, action, branch_name, pr_number } = entry
+  await sql`
+    insert into removed_entries (organisation_id, prompt_id, commit_sha, action, branch_name, pr_number)
+    values (
+      ${organisationId}, ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number}
+    )
+    on conflict do nothing`
+}
+
+/** Deletes what is left of a history together with its prompt, which the caller has locked. */
+export async function deleteHistory(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<void> {
+  await sql`
+    with
+      entries as (delete from history_entries where organisation_id = ${organisationId} and prompt_id = ${id}),
+      merged as (delete from merged_commits where organisation_id = ${organisationId} and prompt_id = ${id}),
+      removed as (delete from removed_entries where organisation_id = ${organisationId} and prompt_id = ${id})
+    delete from history_ranks where organisation_id = ${organisationId} and prompt_id = ${id}`
+}
+
+/**
+ * Whether the organisation stores texts. The setting changes only after the caller's transaction, so that none is left of a
+ * batch that began before it was turned off.
+ */
+export async function lockStoringTexts(sql: Sql, organisationId: number): Promise<boolean> {
+  const [row] = await sql<{ store_text: boolean }>`
+    select store_text from organisations where id = ${organisationId} for share`
+  return row?.store_text ?? false
+}
+
+/** Erases the texts of up to `limit` entries of a prompt, or with null of the organisation. Returns their number. */
+export async function eraseTextsOf(sql: Sql, organisationId: number, promptId: number | null, limit: number) {
+  const rows = await sql`
+    update history_entries
+    set text = null
+    where organisation_id = ${organisationId} and id = any(array(
+      select id from history_entries
+      where organisation_id = ${organisationId} and text is not null
+        and (${promptId}::bigint is null or prompt_id = ${promptId})
+      limit ${limit}
+    ))
+    returning 1`
+  return rows.length
 }

@@ -1,13 +1,14 @@
+// Reads what is known of reported commits, and writes what was decided.
 import type { Sql } from '../db/client.ts'
-import type { OwnedPrompt } from '../prompts/find.ts'
-import type { EntryToRecord, KnownEntry, Spellings } from './identity.ts'
-import type { Reconciliation } from './reconcile.ts'
-
-/** The new entries of a prompt. `isWatched` if its organisation has an endpoint for events. */
-export type Inserted = { ids: number[]; isWatched: boolean }
+import type { PlacedEntry } from './changes.ts'
+import type { EntryIdentity, EntryToRecord, KnownEntry, LiveEntry, Spellings } from './identity.ts'
+import type { MergedCommit, Reconciliation } from './reconcile.ts'
 
 /** A Postgres array, as text. */
 const idArray = (ids: number[]): string => `{${ids}}`
+
+/** The driver can send only arrays of strings. */
+const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ prompt_id }) => String(prompt_id))
 
 /**
  * Locks histories until the end of the transaction, in the order of their ids, so that no two writers deadlock. A
@@ -31,6 +32,105 @@ export async function lockHistories(
   return rows.length === distinct.length
 }
 
+// `offset 0` makes Postgres search by commit, even if the table was small when it was last analysed.
+
+/**
+ * Selects the entries of these commits, by any spelling. If a short hash with the same first seven characters is stored,
+ * selects all entries with that start: it may fit several. Otherwise not, because there may be many.
+ */
+export const selectCommitEntries = (
+  sql: Sql,
+  organisationId: number,
+  commits: (Spellings & { prompt_id: number })[],
+): Promise<KnownEntry[]> =>
+  sql<KnownEntry>`
+    select distinct on (h.id) h.*
+    from (
+      select distinct
+        c.prompt_id, case when has_short then c.start else c.low end, case when has_short then c.start || 'g' else c.high end
+      from unnest(
+        ${promptIdsOf(commits)}::text[]::bigint[], ${commits.map(({ low }) => low)}::text[],
+        ${commits.map(({ high }) => high)}::text[], ${commits.map(({ start }) => start)}::text[]
+      ) c (prompt_id, low, high, start)
+      cross join lateral (
+        select exists (
+          select from history_entries h
+          where h.organisation_id = ${organisationId} and h.prompt_id = c.prompt_id
+            and lower(left(h.commit_sha, 7)) = c.start and length(h.commit_sha) not in (40, 64)
+          offset 0
+        ) as has_short
+        offset 0
+      ) known
+    ) c (prompt_id, low, high)
+    cross join lateral (
+      select * from history_rows h
+      where h.organisation_id = ${organisationId} and h.prompt_id = c.prompt_id
+        and lower(h.commit_sha) between c.low and c.high
+      offset 0
+    ) h
+    order by h.id`
+
+/** For each entry, selects the nearest entries of other commits that went live on its branch, before and after it. */
+export const selectLiveNeighbours = (
+  sql: Sql,
+  organisationId: number,
+  entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[],
+  liveActions: string[],
+) =>
+  // No commit has a line break.
+  sql<LiveEntry>`
+    select n.id, e.prompt_id, n.branch_name, n.commit_sha, n.created_at
+    from unnest(
+      ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
+      ${entries.map(({ created_at }) => created_at.toISOString())}::text[]::timestamptz[],
+      ${entries.map(({ spellings }) => spellings.join('\n'))}::text[]
+    ) e (prompt_id, branch_name, created_at, spellings)
+    cross join lateral live_neighbours(
+      ${organisationId}, e.prompt_id, e.branch_name, ${liveActions}::text[], e.created_at, 9223372036854775807,
+      string_to_array(e.spellings, chr(10))
+    ) n`
+
+/** Selects those of the entries' commits that belong to a merge on the same branch. */
+export const selectMergedCommits = (sql: Sql, organisationId: number, entries: EntryIdentity[]) =>
+  sql<MergedCommit>`
+    select m.*
+    from unnest(
+      ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
+      ${entries.map(({ commit_sha }) => commit_sha)}::text[]
+    ) c (prompt_id, branch_name, commit_sha)
+    cross join lateral (
+      select * from merged_commits m
+      where m.organisation_id = ${organisationId} and m.prompt_id = c.prompt_id and m.branch_name = c.branch_name
+        and m.commit_sha = lower(c.commit_sha collate "C")
+      offset 0
+    ) m`
+
+/** Selects the identities of removed entries of the same commits. */
+export const selectRemoved = (sql: Sql, organisationId: number, entries: EntryIdentity[]) =>
+  sql<EntryIdentity>`
+    select r.*
+    from (
+      select distinct c.prompt_id, lower(c.commit_sha collate "C") as commit_sha
+      from unnest(
+        ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ commit_sha }) => commit_sha)}::text[]
+      ) c (prompt_id, commit_sha)
+    ) c
+    cross join lateral (
+      select * from removed_entries r
+      where r.organisation_id = ${organisationId} and r.prompt_id = c.prompt_id and r.commit_sha = c.commit_sha
+      offset 0
+    ) r`
+
+/** The entries that were live before and after those that were written to a history. */
+export type Surroundings = {
+  promptId: number
+  liveBranch: string | null
+  near: (Omit<PlacedEntry, 'created_at'> & { created_at: string; is_after: boolean })[]
+}
+
+/** The new entries of a prompt. `isWatched` if its organisation has an endpoint for events. */
+export type Inserted = Surroundings & { ids: number[]; isWatched: boolean }
+
 /**
  * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that
  * entries of the same time keep the order in which they arrived. Fails immediately if another transaction holds one of
@@ -43,12 +143,14 @@ export async function lockHistories(
 export async function insertEntries(
   sql: Sql,
   organisationId: number,
-  entries: EntryToRecord[],
+  entries: (EntryToRecord & { is_change: boolean })[],
+  liveActions: string[],
   unless: (Spellings & { publicId: string }) | null = null,
 ): Promise<Inserted[]> {
   const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
+  const rows = entries.map((entry, id) => ({ ...entry, organisation_id: organisationId, id }))
   const { publicId, low, high, start } = unless ?? { publicId: null, low: null, high: null, start: null }
-  // The groups are complete before the first call of update_derived_history, so it sees all new entries.
+  // The groups are complete before the first call of update_history_counts, so it sees all new entries.
   return sql<Inserted>`
     with locked as materialized (
       select id, organisation_id, live_branch, history_version
@@ -58,20 +160,16 @@ export async function insertEntries(
       order by id
       for no key update nowait
     ), added as (
-      insert into history_entries (
-        organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url,
-        title, created_at, in_git, on_github, by_call, as_given, is_change
-      )
-      select
-        p.organisation_id, e.prompt_id, e.action, e.user_name, e.user_email, e.commit_sha, e.branch_name, e.pr_number,
-        e.pr_url, e.title, e.created_at, e.in_git, e.on_github, e.by_call, e.as_given,
-        -- Right for most entries; update_derived_history corrects the others.
-        e.action in ('deployed', 'pr_merged') and (p.live_branch is null or p.live_branch = e.branch_name)
-      from json_populate_recordset(null::history_entries, ${JSON.stringify(entries)}::text::json) with ordinality e
+      -- The given ids only order the entries.
+      insert into history_entries overriding user value
+      select e.*
+      from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) e
       join locked p on p.id = e.prompt_id
       where ${publicId}::text is null
-        or p.history_version = (
-          select seen.history_version from prompts seen where seen.organisation_id = p.organisation_id and seen.id = p.id
+        or exists (
+          select from prompts seen
+          where seen.organisation_id = p.organisation_id and seen.id = p.id
+            and seen.history_version = p.history_version and seen.live_branch is not distinct from p.live_branch
         )
         and not exists (
           select from history_entries h
@@ -86,73 +184,68 @@ export async function insertEntries(
             and starts_with(${low}::text, lower(h.commit_sha))
           offset 0
         )
-      order by e.ordinality
+      order by e.id
       returning id, prompt_id, organisation_id, created_at
+    ), near as materialized (
+      select distinct a.prompt_id, n.*
+      from added a
+      join locked p on p.id = a.prompt_id
+      cross join lateral live_neighbours(
+        p.organisation_id, p.id, p.live_branch, ${liveActions}::text[], a.created_at, a.id
+      ) n
     )
     select
-      json_agg(id order by id) as ids,
+      p.id as "promptId", p.live_branch as "liveBranch", json_agg(a.id order by a.id) as ids,
+      (select coalesce(json_agg(n), '[]') from near n where n.prompt_id = p.id) as near,
       exists (
         select from webhook_endpoints e
-        where e.organisation_id = added.organisation_id and e.disabled_at is null
+        where e.organisation_id = p.organisation_id and e.disabled_at is null
       ) as "isWatched",
-      update_derived_history(
-        organisation_id, prompt_id, json_agg(json_build_object('created_at', created_at, 'id', id, 'added', 1))
+      update_history_counts(
+        p.organisation_id, p.id, json_agg(json_build_object('created_at', a.created_at, 'id', a.id, 'added', 1))
       )
-    from added
-    group by prompt_id, organisation_id`
+    from added a
+    join locked p on p.id = a.prompt_id
+    group by p.id, p.organisation_id, p.live_branch`
 }
 
-/** Sets the live branch of those of these prompts that have none. The caller has locked them. */
-export async function setLiveBranch(
-  sql: Sql,
-  organisationId: number,
-  promptIds: number[],
-  branch: string,
-): Promise<void> {
-  await sql`
-    with changed as (
-      update prompts set live_branch = ${branch}
-      where organisation_id = ${organisationId} and id = any (${idArray(promptIds)}::text::bigint[]) and live_branch is null
-      returning id
+/** A place in a history where an entry was added (1) or removed (-1). */
+export type CountedPlace = { prompt_id: number; created_at: Date; id: number; added: 1 | -1 }
+
+/** Counts entries that were changed or deleted. */
+export const countPlaces = (sql: Sql, organisationId: number, places: CountedPlace[], liveActions: string[]) =>
+  sql<Surroundings>`
+    with places as materialized (
+      select * from json_to_recordset(${JSON.stringify(places)}::text::json)
+        c (prompt_id bigint, created_at timestamptz, id bigint, added integer)
+    ), near as materialized (
+      select distinct c.prompt_id, n.*
+      from places c
+      join prompts p on p.organisation_id = ${organisationId} and p.id = c.prompt_id
+      cross join lateral live_neighbours(
+        p.organisation_id, p.id, p.live_branch, ${liveActions}::text[], c.created_at, c.id
+      ) n
     )
-    select mark_changes(${organisationId}, id, ${branch}, '-infinity', 'infinity') from changed`
-}
+    select
+      p.id as "promptId", p.live_branch as "liveBranch",
+      (select coalesce(json_agg(n), '[]') from near n where n.prompt_id = p.id) as near,
+      update_history_counts(p.organisation_id, p.id, json_agg(c))
+    from places c
+    join prompts p on p.organisation_id = ${organisationId} and p.id = c.prompt_id
+    group by p.id, p.organisation_id, p.live_branch`
 
-/** Notes that sync and the webhook must not bring an entry back. */
-export async function insertRemoved(sql: Sql, organisationId: number, entry: KnownEntry): Promise<void> {
-  const { prompt_id, commit_sha, action, branch_name, pr_number } = entry
-  await sql`
-    insert into removed_entries (organisation_id, prompt_id, commit_sha, action, branch_name, pr_number)
-    values (
-      ${organisationId}, ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number}
-    )
-    on conflict do nothing`
-}
+type Written = Pick<Reconciliation, 'updates' | 'deletes' | 'mergedCommits'>
 
-/** Deletes what is left of a history together with its prompt, which the caller has locked. */
-export async function deleteHistory(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<void> {
-  await sql`
-    with
-      entries as (delete from history_entries where organisation_id = ${organisationId} and prompt_id = ${id}),
-      merged as (delete from merged_commits where organisation_id = ${organisationId} and prompt_id = ${id}),
-      removed as (delete from removed_entries where organisation_id = ${organisationId} and prompt_id = ${id})
-    delete from history_ranks where organisation_id = ${organisationId} and prompt_id = ${id}`
-}
-
-type Decided = Pick<Reconciliation, 'inserts' | 'updates' | 'deletes' | 'mergedCommits'>
-
-/** Writes what was decided, and returns the new entries. The caller has locked the histories since it read them. */
-export async function writeReconciliation(
-  sql: Sql,
-  organisationId: number,
-  { inserts, updates, deletes, mergedCommits }: Decided,
-) {
+/** Writes all but the new entries. The caller has locked the histories since it read them. */
+export async function writeKnown(sql: Sql, organisationId: number, { updates, deletes, mergedCommits }: Written) {
   if (mergedCommits.length > 0) {
+    const rows = mergedCommits.map((commit) => ({ ...commit, organisation_id: organisationId }))
     await sql`
       insert into merged_commits
-      select ${organisationId}, m.prompt_id, m.branch_name, m.commit_sha, m.merge_sha
-      from json_populate_recordset(null::merged_commits, ${JSON.stringify(mergedCommits)}::text::json) m
-      on conflict do nothing`
+      select * from json_populate_recordset(null::merged_commits, ${JSON.stringify(rows)}::text::json)
+      on conflict (organisation_id, prompt_id, branch_name, commit_sha) do update
+      set is_last = excluded.is_last
+      where merged_commits.merge_sha = excluded.merge_sha and merged_commits.is_last <> excluded.is_last`
   }
   if (deletes.length > 0) {
     await sql`
@@ -167,21 +260,48 @@ export async function writeReconciliation(
       set
         action = u.action, user_name = u.user_name, user_email = u.user_email, commit_sha = u.commit_sha,
         branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, title = u.title,
-        created_at = u.created_at, in_git = u.in_git, on_github = u.on_github, by_call = u.by_call, as_given = u.as_given
+        created_at = u.created_at, in_git = u.in_git, on_github = u.on_github, by_call = u.by_call,
+        as_given = u.as_given, text = coalesce(u.text, h.text)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) u
       where h.organisation_id = ${organisationId} and h.id = u.id
         and h.id = any (${idArray(rows.map(({ id }) => id))}::text::bigint[])`
   }
-  const visible = updates.filter(({ isVisible }) => isVisible)
-  const removed = [...deletes, ...visible.map(({ from }) => from)].map((entry) => ({ ...entry, added: -1 }))
-  const added = visible.map(({ to }) => ({ ...to, added: 1 }))
-  const changes = [...removed, ...added]
-  if (changes.length > 0) {
-    await sql`
-      select update_derived_history(${organisationId}, c.prompt_id, json_agg(c))
-      from json_to_recordset(${JSON.stringify(changes)}::text::json)
-        c (prompt_id bigint, created_at timestamptz, id bigint, added integer)
-      group by c.prompt_id`
-  }
-  return inserts.length > 0 ? insertEntries(sql, organisationId, inserts) : []
 }
+
+/** Marks entries that are wrongly known as changes, or wrongly not. */
+export async function flipChanges(sql: Sql, organisationId: number, ids: number[]): Promise<void> {
+  await sql`
+    update history_entries
+    set is_change = not is_change
+    where organisation_id = ${organisationId} and id = any (${idArray(ids)}::text::bigint[])`
+}
+
+/** Selects whole histories, as far as it takes to decide which entries are changes. */
+export const selectPlacedEntries = (sql: Sql, organisationId: number, promptIds: number[]) =>
+  sql<PlacedEntry & { prompt_id: number; live_branch: string | null }>`
+    select h.id, h.prompt_id, h.action, h.branch_name, h.commit_sha, h.created_at, h.is_change, p.live_branch
+    from prompts p
+    join history_entries h on h.organisation_id = p.organisation_id and h.prompt_id = p.id
+    where p.organisation_id = ${organisationId} and p.id = any (${idArray(promptIds)}::text::bigint[])`
+
+/** Sets the live branch of those of these prompts that have none, and returns them. The caller has locked them. */
+export async function setLiveBranch(sql: Sql, organisationId: number, promptIds: number[], branch: string) {
+  const rows = await sql<{ id: number }>`
+    update prompts set live_branch = ${branch}
+    where organisation_id = ${organisationId} and id = any (${idArray(promptIds)}::text::bigint[]) and live_branch is null
+    returning id`
+  return rows.map(({ id }) => id)
+}
+
+/** Selects prompts that are not archived, each with the id of its newest change. */
+export const selectNewestChanges = (sql: Sql, organisationId: number, promptIds: number[]) =>
+  sql<{ promptId: number; id: string; name: string; newest: number }>`
+    select p.id as "promptId", p.public_id as id, p.name, newest.id as newest
+    from prompts p
+    cross join lateral (
+      select h.id from history_changes h
+      where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+      order by h.created_at desc, h.id desc
+      limit 1
+    ) newest
+    where p.organisation_id = ${organisationId} and p.id = any (${idArray(promptIds)}::text::bigint[]) and not p.archived`

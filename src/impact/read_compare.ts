@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import { commitKey, createCommitFinder, isSameCommit, wholeHashes } from '../history/identity.ts'
-import { showTitledEntry } from '../history/schema.ts'
+import { liveActions, showTitledEntry } from '../history/schema.ts'
 import { addCounts, totalOf } from '../lib/counts.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { lastStorableInstant } from '../lib/times.ts'
@@ -35,7 +35,7 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
     selectSignalCounts(sql, prompt.organisationId, [
       { id: prompt.id, ...bounds, commits, long: [], short: [], shown: [] },
     ]),
-    ...[base, head].map(({ names }) => selectEntryOfCommit(sql, prompt, names)),
+    ...[base, head].map(({ names }) => selectEntryOfCommit(sql, prompt, names, liveActions)),
   ])
   const countsOf = (own: typeof counts, { names }: ResolvedCommit) =>
     addCounts(own.filter(({ named_commit }) => named_commit !== null && names.includes(named_commit)))

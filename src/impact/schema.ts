@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { type Action, exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
+import { exampleTitledEntry, HistoryEntry, liveActions } from '../history/schema.ts'
 import { entryFilterParams, writeEntryFilters } from '../history/schema_params.ts'
 import { numberedPageOf, numberedPageParams } from '../lib/numbered_page.ts'
 import { defineParams, idParam, limitParam, pageParam, param, type QueryOf } from '../lib/params.ts'
@@ -24,9 +24,6 @@ export const marginParam = param(
 
 const entryParam = (which: string) =>
   idParam(`Id of the history entry of the ${which} change.`, 'the id of a history entry')
-
-/** The actions of entries that can be changes. */
-const liveActions: Action[] = ['deployed', 'pr_merged']
 
 export const impactParams = defineParams(
   {

@@ -71,8 +71,7 @@ export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): 
       where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.organisation_id = ${organisationId}
     )
     select
-      h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
-      h.created_at, h.title, w.before_id,
+      h.*, w.before_id,
       (
         select later.created_at
         from history_changes later
@@ -81,7 +80,6 @@ export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): 
         order by later.created_at, later.id
         limit 1
       ) as live_until,
-      h.commit_key,
       case when exists (
         select from history_changes earlier
         where earlier.organisation_id = h.organisation_id and earlier.prompt_id = h.prompt_id

@@ -52,13 +52,14 @@ export async function selectEntryOfCommit(
   sql: Sql,
   { id, organisationId }: OwnedPrompt,
   commits: string[],
+  liveActions: string[],
 ): Promise<EntryRow | undefined> {
   const [entry] = await sql<EntryRow>`
     select h.*
-    from history_entries h
+    from history_rows h
     where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
       and lower(h.commit_sha) = any(${commits}::text[])
-    order by h.action in ('deployed', 'pr_merged') desc, h.created_at desc, h.id desc
+    order by h.action = any(${liveActions}::text[]) desc, h.created_at desc, h.id desc
     limit 1`
   return entry
 }

@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ClockSkewError, readTrustedTime } from '../db/prune.ts'
 import { pruneDeliveries } from '../github/settings.ts'
-import { pruneTexts } from '../history/texts.ts'
 import { pruneIdempotencyKeys } from '../idempotency/replay.ts'
 import { runPeriodically } from '../lib/periodic.ts'
 import type { Log } from '../log.ts'
@@ -26,9 +25,6 @@ export function startPruning({ db, clock, log, observer, isStopping }: Options) 
     idempotency_keys: (now) => pruneIdempotencyKeys(db, now),
     deliveries: (now) => pruneDeliveries(db, now),
     events: (now) => pruneEvents(db, now),
-    texts: async () => {
-      await pruneTexts(db)
-    },
     async signals(now) {
       applyRetentions ??= import('../signals/erase.ts').then(({ createRetentions }) =>
         createRetentions(db, { isStopping, onErased: observer.expired }),

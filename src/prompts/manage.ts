@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { invalid, notFound } from '../errors.ts'
+import { decideChanges } from '../history/write.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { requireName } from '../lib/texts.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -10,15 +11,7 @@ import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId, listPromptsOf } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
 import { LiveBranch, type PromptRow } from './schema.ts'
-import {
-  findPromptInFile,
-  insertPrompt,
-  lockPrompt,
-  markChanges,
-  type Prompt,
-  type PromptFile,
-  updatePrompt,
-} from './store.ts'
+import { findPromptInFile, insertPrompt, lockPrompt, type Prompt, type PromptFile, updatePrompt } from './store.ts'
 
 type PromptToCreate = {
   name: string
@@ -88,7 +81,7 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
       if (isSameFile && isSameBranch && isSameRest) return before
       const after = isSameFile ? changed : { ...changed, ...notSeen }
       await updatePrompt(sql, prompt, after)
-      if (!isSameBranch) await markChanges(sql, prompt, after.live_branch)
+      if (!isSameBranch) await decideChanges(sql, organisationId, [prompt.id])
       const event = { organisationId, action: 'prompt.updated', subject: before.id, details: change } as const
       await recordAudit(sql, clock, actor, event)
       return after

@@ -110,15 +110,6 @@ export async function updatePrompt(
     where organisation_id = ${organisationId} and id = ${id}`
 }
 
-/** Decides again which entries of a prompt are changes, after its live branch was changed. */
-export async function markChanges(
-  sql: Sql,
-  { id, organisationId }: OwnedPrompt,
-  liveBranch: string | null,
-): Promise<void> {
-  await sql`select mark_changes(${organisationId}, ${id}, ${liveBranch}, '-infinity', 'infinity')`
-}
-
 /**
  * Ignores a sighting older than the stored one. The caller has locked the prompts. Setting a column of a key would need a
  * stronger lock, and could deadlock with a delivery whose foreign keys lock the same prompts.

@@ -45,13 +45,16 @@ const rows = `
   delete from plans where name = 'team';
   insert into plans values ('gold', 7);`
 
-test('the texts of prompts are read fifty at a time, because they may be large', async () => {
+test('the entries of histories are read fifty at a time, because their texts may be large', async () => {
   const db = await openEmpty()
   await migrate(db, migrations)
   await db.sql.script(`
     insert into organisations (public_id, name, plan, created_at) values ('org_a', 'A', 'free', now());
-    insert into prompt_texts (organisation_id, hash, text)
-    select o.id, decode(lpad(n::text, 64, '0'), 'hex'), 'text' from organisations o, generate_series(1, 120) n;`)
+    insert into history_entries (
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at, text
+    )
+    select o.id, 1, 'deployed', 'Ada', 'ada@example.com', n::text, 'main', now(), 'text'
+    from organisations o, generate_series(1, 120) n;`)
   const counts: number[] = []
   const rows = await writeBackup(
     db,

@@ -3,8 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
-import { syncRepository } from '../../src/git/sync.ts'
-import type { SyncOptions } from '../../src/git/sync_entries.ts'
+import { type SyncOptions, syncRepository } from '../../src/git/sync.ts'
 import { openHttpTarget } from '../../src/git/target.ts'
 import { openRest } from '../../src/lib/rest.ts'
 import { createFolder, PROGRAM } from '../program.ts'
@@ -104,6 +103,38 @@ export function createClone(origin: string | null = 'https://github.com/acme/pro
     },
   }
 }
+
+/**
+ * A repository as one text, with a line for each commit: `BRANCH: MESSAGE | WHAT …| AUTHOR`. A new branch begins at the
+ * commit before. What it does: `a.md` changes a file, `a.md=text` writes it, `a.md>b.md` moves it, `-a.md` removes it,
+ * `+topic` merges a branch. At the end the clone is on main.
+ */
+export function grow(story: string, origin?: string, clone = createClone(origin)): Clone {
+  const branches = new Set(['main'])
+  let current = 'main'
+  for (const line of story.split('\n').flatMap((one) => one.trim() || [])) {
+    const [, branch = '', message = '', what = '', name] = /^(\S+): (.*?) \|(.*?)(?: \| (\w+))?$/.exec(line) ?? []
+    const by = name === undefined ? {} : { author: `${name} <${name.toLowerCase()}@example.com>` }
+    if (branch !== current) clone[branches.has(branch) ? 'backTo' : 'branch'](branch)
+    branches.add(branch)
+    current = branch
+    const merged = /^ \+(\S+)$/.exec(what)?.[1]
+    if (merged !== undefined) {
+      clone.merge(merged, withBreaks(message), by)
+      continue
+    }
+    for (const [, path = '', sign, rest = ''] of what.matchAll(/(-?[^\s=>]+)(?:([=>])([^ ]*))?/g)) {
+      if (path.startsWith('-')) clone.git('rm', '--quiet', path.slice(1))
+      else if (sign === '>') clone.git('mv', path, rest)
+      else clone.write(path, sign && withBreaks(rest))
+    }
+    clone.commit(withBreaks(message), by)
+  }
+  if (current !== 'main') clone.backTo('main')
+  return clone
+}
+
+const withBreaks = (text: string): string => text.replaceAll('\\r', '\r').replaceAll('\\n', '\n')
 
 /** The address of a source tree with these files, whose build gives the binary. */
 export async function createSource(...files: string[]): Promise<string> {

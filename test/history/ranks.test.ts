@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { importHistory } from '../../src/history/import.ts'
-import { countChanges, type PromptEntry, parseReported, recordEntries, recordEntry } from '../../src/history/record.ts'
+import { countChanges, type PromptEntry, parseReported, recordEntry, recordReported } from '../../src/history/record.ts'
 import { selectPage } from '../../src/history/store.ts'
 import { selectKnownCommits } from '../../src/impact/store_compare.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
@@ -32,10 +32,10 @@ async function importEntries({ prompt }: Tenant, entries: object[]): Promise<voi
 const post = ({ prompt, key }: Tenant, created_at: string) =>
   service.post(`/prompts/${prompt}/history`, key, entry({ created_at }))
 
-function record(sql: Sql, organisationId: number, given: PromptEntry[], source: 'git' | 'github') {
+async function record(sql: Sql, organisationId: number, given: PromptEntry[], source: 'git' | 'github') {
   const { clock } = service.services
   const reported = given.map((one) => parseReported(one, source, clock))
-  return recordEntries(sql, clock, organisationId, reported)
+  return (await recordReported(sql, clock, organisationId, reported)).outcomes
 }
 
 const mergeOf = (promptId: number, number: number, covers: number[], pr_number = 7): PromptEntry => ({

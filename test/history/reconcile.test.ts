@@ -1,6 +1,12 @@
 import { expect, test } from 'bun:test'
-import { type EntryIdentity, hasLiveAction, type KnownEntry, type ReportedEntry } from '../../src/history/identity.ts'
-import { type MergedCommit, type Outcome, reconcile } from '../../src/history/reconcile.ts'
+import {
+  type EntryIdentity,
+  type EntryToRecord,
+  hasLiveAction,
+  type KnownEntry,
+  type ReportedEntry,
+} from '../../src/history/identity.ts'
+import { type EntryOutcome, type MergedCommit, reconcile } from '../../src/history/reconcile.ts'
 import { permutationsOf } from '../github/hook.ts'
 
 const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000)
@@ -41,26 +47,37 @@ const nothing = { entries: [], merged: [], removed: [], live: [] }
 /** A history in memory, changed in the way that the store changes the one in the database. */
 function createHistory() {
   let entries: KnownEntry[] = []
+  const texts = new Map<number, string>()
   let nextId = 1
-  const merged: MergedCommit[] = []
+  const merged = new Map<string, MergedCommit>()
   const removed: EntryIdentity[] = []
+  const store = ({ text, ...entry }: KnownEntry): KnownEntry => {
+    if (text !== undefined) texts.set(entry.id, text)
+    return entry
+  }
+  const reconcileWith = (reported: ReportedEntry[]) =>
+    reconcile(reported, { entries, merged: [...merged.values()], removed, live: entries.filter(hasLiveAction) })
   return {
-    report(...reported: ReportedEntry[]): Outcome[] {
-      const { outcomes, inserts, updates, deletes, mergedCommits } = reconcile(reported, {
-        entries,
-        merged,
-        removed,
-        live: entries.filter(hasLiveAction),
-      })
-      const updated = new Map(updates.map(({ to }) => [to.id, to]))
+    report(...reported: ReportedEntry[]): EntryOutcome[] {
+      const { outcomes, inserts, updates, deletes, mergedCommits } = reconcileWith(reported)
+      const updated = new Map(updates.map(({ to }) => [to.id, store(to)]))
       const deleted = new Set(deletes.map(({ id }) => id))
       entries = entries.filter(({ id }) => !deleted.has(id)).map((entry) => updated.get(entry.id) ?? entry)
       for (const entry of inserts) {
-        entries.push({ ...entry, id: nextId })
+        entries.push(store(knownAs(entry, nextId)))
         nextId += 1
       }
-      merged.push(...mergedCommits)
+      for (const commit of mergedCommits)
+        merged.set(`${commit.prompt_id} ${commit.branch_name} ${commit.commit_sha}`, commit)
       return outcomes
+    },
+    /** Reports as a sync does: first without the texts, then those that are not stored. Returns what it sent. */
+    sync(...reported: ReportedEntry[]): (string | undefined)[] {
+      const { stored } = reconcileWith(reported.map(({ text: _, ...entry }) => entry))
+      this.report(...reported.map(({ text: _, ...entry }) => entry))
+      const lacking = reported.filter((_, index) => stored[index] && !stored[index].has_text)
+      this.report(...lacking)
+      return lacking.map(({ text }) => text)
     },
     remove(commit: string): void {
       removed.push(...entries.filter(({ commit_sha }) => commit_sha === commit))
@@ -71,7 +88,14 @@ function createHistory() {
     story(): string[] {
       return this.entries().map((entry) => `${entry.action} ${entry.commit_sha} #${entry.pr_number}`)
     },
+    texts(): (string | undefined)[] {
+      return this.entries().map(({ id }) => texts.get(id))
+    },
   }
+}
+
+const knownAs = (entry: EntryToRecord, id: number): KnownEntry => {
+  return { ...entry, id, is_change: false, has_text: entry.text !== undefined }
 }
 
 test('an entry of a client keeps its fields', () => {
@@ -107,7 +131,7 @@ test('a merge that is reported again covers more', () => {
 })
 
 test('what only says that another source knows an entry too is written and not shown', () => {
-  const known = { ...deploy(1), id: 1 }
+  const known = knownAs(deploy(1), 1)
   const { outcomes, updates } = reconcile([deploy(1, inGit)], { ...nothing, entries: [known] })
   expect(outcomes).toEqual(['known'])
   expect(updates).toMatchObject([{ to: { id: 1, in_git: true, on_github: true }, isVisible: false }])
@@ -153,7 +177,7 @@ test.each([
   const opened = called('b', 1, { action: 'pr_opened', branch_name: 'work', pr_number: 9, pr_url: url(9) })
   history.report(called('a', 1), opened, called('b', 1, { branch_name: 'release' }))
   history.report(called('c', 3), called('b', 3))
-  expect(history.report(again)).toEqual([outcome as Outcome])
+  expect(history.report(again)).toEqual([outcome as EntryOutcome])
 })
 
 const [whole, other] = ['45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', '45c48cce00000000000000000000000000000000']
@@ -201,11 +225,13 @@ test.each([
 
 test('ten thousand rollbacks of a commit, or spellings of a prefix, take little processor time', () => {
   const knownOf = (commitOf: (index: number) => string) =>
-    Array.from({ length: 10_000 }, (_, index) => ({ ...called(commitOf(index), 2 * index), id: index + 1 }))
+    Array.from({ length: 10_000 }, (_, index) => knownAs(called(commitOf(index), 2 * index), index + 1))
   const reported = (commitOf: (index: number) => string) =>
     Array.from({ length: 500 }, (_, index) => called(commitOf(index), 40 * index + 1))
   const hashOf = (index: number) => `abcdef0${index}`.padEnd(40, '0')
-  const others = reported(() => 'b').map((entry, index) => ({ ...entry, id: -index, created_at: minute(40 * index) }))
+  const others = reported(() => 'b').map((entry, index) =>
+    knownAs({ ...entry, created_at: minute(40 * index) }, -index),
+  )
   const start = process.cpuUsage()
   const rollbacks = reconcile(
     reported(() => 'a'),
@@ -228,4 +254,39 @@ test('a removed entry is not brought back by sync or the webhook, but by a clien
   history.remove('c2')
   expect(history.report(deploy(1, inGit), deploy(1), merge(2, [], inGit), merge(2, []))).toEqual(Array(4).fill('known'))
   expect(history.report(deploy(1, byCall))).toEqual(['added'])
+})
+
+const worded = (commit: number, text?: string) => deploy(commit, { ...inGit, ...(text !== undefined && { text }) })
+const rebased = [worded(1, 'first'), worded(2, 'second')]
+
+test.each<[string, number[], ReportedEntry[], (string | undefined)[]]>([
+  ['its last commit', [1, 2], rebased, ['second']],
+  ['its last commit that changes the prompt', [1, 2], rebased.slice(0, 2), ['second']],
+  ['none, if its last change removes the file', [1, 2], [worded(1, 'first'), worded(2)], [undefined]],
+])('a rebased pull request has the text of %s, in every order', (_, covers, changes, expected) => {
+  for (const mergeCommit of [2, 3]) {
+    const events = {
+      merge: (history: ReturnType<typeof createHistory>) => history.report(merge(mergeCommit, covers)),
+      together: (history: ReturnType<typeof createHistory>) => history.sync(...changes),
+      apart: (history: ReturnType<typeof createHistory>) => changes.map((one) => history.sync(one)),
+    }
+    for (const order of permutationsOf(Object.values(events))) {
+      const history = createHistory()
+      for (const event of [...order, ...order]) event(history)
+      expect([history.story(), history.texts()]).toEqual([[`pr_merged c${mergeCommit} #7`], expected])
+      expect(history.sync(...changes).filter((text) => text !== undefined)).toEqual([])
+    }
+  }
+})
+
+test('a text is asked for once, for an entry that went live, and replaced by one that is sent all the same', () => {
+  const history = createHistory()
+  const opened = deploy(3, { action: 'pr_opened', pr_number: 7, pr_url: url(7), branch_name: 'warmer' })
+  expect(history.sync(worded(1, 'one'), merge(2, [], { ...inGit, text: 'two' }), opened)).toEqual(['one', 'two'])
+  expect(history.sync(worded(1, 'one'), merge(2, [], { ...inGit, text: 'two' }))).toEqual([])
+  expect(history.report(worded(1, 'better'))).toEqual(['known'])
+  // GitHub knows another number of the pull request that the commit merged.
+  history.report(merge(4, [], { pr_number: 8 }))
+  expect(history.sync(merge(4, [], { ...inGit, text: 'four' }))).toEqual(['four'])
+  expect(history.texts()).toEqual(['better', 'two', undefined, 'four'])
 })

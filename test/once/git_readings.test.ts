@@ -1,10 +1,10 @@
 // What a sync reads in repositories of every shape. Needs only git, and writes nothing.
 import { describe, expect, test } from 'bun:test'
-import type { Commit } from '../../src/git/commits.ts'
 import { followFiles } from '../../src/git/follow.ts'
 import { parseMessage, titleOf } from '../../src/git/messages.ts'
 import { planSync } from '../../src/git/plan.ts'
 import { createGit } from '../../src/git/program.ts'
+import type { Commit } from '../../src/git/read.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { type Clone, createClone, gitEnvironment } from '../git/clone.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
-import { recordEntries } from '../../src/history/record.ts'
+import { recordReported } from '../../src/history/record.ts'
 import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { markFilesSeen } from '../../src/prompts/link.ts'
 import { createHook, paths } from '../github/hook.ts'
@@ -39,7 +39,7 @@ test('a delivery that waits for the prompts of a sync batch does not deadlock wi
   const { id, organisationId } = await requirePrompt(db.sql, hook.prompts.greeting)
   let delivery = Promise.resolve(0)
   await db.transaction(async (sql) => {
-    await recordEntries(sql, clock, organisationId, [], { otherPrompts: [id] })
+    await recordReported(sql, clock, organisationId, [], { otherPrompts: [id] })
     delivery = hook.send('push', pushOf('waits'))
     await eventually(countWaiting, 1)
     await markFilesSeen(sql, organisationId, [{ promptId: id, state: 'present', movedTo: null, at: clock.now() }])
@@ -57,7 +57,7 @@ test('a delivery that moves links does not deadlock with a batch that locks the 
     [hook.prompts.greeting, hook.prompts.farewell].map((id) => requirePrompt(db.sql, id)),
   )
   const lock = (sql: Sql, { id, organisationId }: Prompt) =>
-    recordEntries(sql, clock, organisationId, [], { otherPrompts: [id] })
+    recordReported(sql, clock, organisationId, [], { otherPrompts: [id] })
   let delivery = Promise.resolve(0)
   await db.transaction(async (sql) => {
     await lock(sql, first as Prompt)

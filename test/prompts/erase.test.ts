@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
-import { hashText } from '../../src/history/texts.ts'
 import { createOverview } from '../../src/impact/overview.ts'
 import { overviewParams } from '../../src/impact/schema_overview.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
@@ -19,27 +18,22 @@ import { useService } from '../use.ts'
 
 const service = useService()
 
-/** A prompt with rows in every table that has rows of prompts, beside one with a text of the same content. */
+/** A prompt with rows in every table that has rows of prompts, beside one with the same text. */
 async function createFull(): Promise<Hook & { prompt: string; id: number }> {
   const { db, clock } = service.services
   const hook = await createHook(service)
   const { tenant, prompts } = hook
   await setStoreText(db, clock, tenant.org, true)
   const { id, organisationId } = await requirePrompt(db.sql, prompts.greeting)
-  const record = (entries: object[], texts: string[] = []) =>
-    recordHistoryBatch(db, clock, organisationId, { entries, texts }, (one) => requirePrompt(db.sql, one))
+  const record = (entries: object[]) =>
+    recordHistoryBatch(db, clock, organisationId, { entries }, (one) => requirePrompt(db.sql, one))
   const merge = { action: 'pr_merged', pr_number: 7, pr_url: 'https://example.com/7', covers: ['c0ffee0'] }
-  const texts = ['of both', 'of one']
-  const [ofBoth, ofOne] = texts.map((text) => ({ text_hash: hashText(text) }))
   const named = entry()
-  await record(
-    [
-      { prompt_id: prompts.greeting, ...named, ...ofBoth },
-      { prompt_id: prompts.farewell, ...entry(), ...ofBoth },
-    ],
-    texts,
-  )
-  await record([{ prompt_id: prompts.greeting, ...entry(merge), ...ofOne }], texts)
+  await record([
+    { prompt_id: prompts.greeting, ...named, text: 'of both' },
+    { prompt_id: prompts.farewell, ...entry(), text: 'of both' },
+    { prompt_id: prompts.greeting, ...entry(merge), text: 'of one' },
+  ])
   for (const _ of [1, 2]) await record(Array.from({ length: 400 }, () => ({ prompt_id: prompts.greeting, ...entry() })))
   await hook.send('push', push({ branch: 'topic', commits: [{ modified: [paths.greeting] }] }))
   await fillEvery(service, prompts.greeting, '2026-10-01T00:00:00Z', 1_203)
@@ -70,7 +64,8 @@ async function tablesWith(promptId: number): Promise<string[]> {
 
 const textsOf = async ({ org }: { org: string }) =>
   service.services.db.sql<{ text: string }>`
-    select t.text from prompt_texts t join organisations o on o.id = t.organisation_id where o.public_id = ${org}`
+    select h.text from history_entries h join organisations o on o.id = h.organisation_id
+    where o.public_id = ${org} and h.text is not null`
 
 const eventsOf = async ({ org }: { org: string }) =>
   service.services.db.sql<{ prompt: string }>`
