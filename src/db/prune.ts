@@ -4,18 +4,12 @@ import type { Db, Sql } from './client.ts'
 /** Rows per statement: a larger one would hold its locks for too long. */
 const batchSize = 5_000
 
-/** Deletes the rows of a table that are older than `before` and meet a condition, except those that another replica is deleting. */
-export async function pruneTable(
-  { sql }: Db,
-  table: string,
-  timeColumn: string,
-  before: Date,
-  condition = 'true',
-): Promise<void> {
+/** Deletes the rows of a table that are older than `before`, except those that another replica is deleting. */
+export async function pruneTable({ sql }: Db, table: string, timeColumn: string, before: Date): Promise<void> {
   const statement = `
     delete from ${table}
     where ctid = any(array(
-      select ctid from ${table} where ${timeColumn} < $1::timestamptz and ${condition}
+      select ctid from ${table} where ${timeColumn} < $1::timestamptz
       order by ${timeColumn} limit ${batchSize} for update skip locked
     ))
     returning 1`

@@ -3,7 +3,7 @@ import { pruneTable } from '../db/prune.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { dayMs } from '../lib/times.ts'
 import type { EventData, EventType } from './message.ts'
-import { insertEvent, isAwaited } from './store_events.ts'
+import { insertEvent } from './store_events.ts'
 
 export { deleteEventsAbout } from './store_events.ts'
 
@@ -27,9 +27,9 @@ export const createEventId = (): string => `msg_${randomBase62(16)}`
 export const emitEvent = <T extends EventType>(sql: Sql, event: EventToEmit<T>): Promise<void> =>
   insertEvent(sql, createEventId(), event)
 
-/** Longer than a month: while an event is kept, none with its key is written again. */
+/** Longer than a month: while an event is kept, none with its key is written again. Its attempts end after four days. */
 const keptMs = 32 * dayMs
 
-/** Deletes events, with their deliveries, 32 days after they happened, unless an enabled endpoint still waits for one. */
+/** Deletes old events with their deliveries. */
 export const pruneEvents = (db: Db, now: Date): Promise<void> =>
-  pruneTable(db, 'webhook_events', 'created_at', new Date(now.getTime() - keptMs), `not ${isAwaited}`)
+  pruneTable(db, 'webhook_events', 'created_at', new Date(now.getTime() - keptMs))

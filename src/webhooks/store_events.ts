@@ -37,14 +37,6 @@ export async function deleteEventsAbout(sql: Sql, { organisationId, publicId }: 
     delete from webhook_events where organisation_id = ${organisationId} and data #>> '{prompt,id}' = ${publicId}`
 }
 
-/** Whether an enabled endpoint waits for a row of `webhook_events`. */
-export const isAwaited = `exists (
-  select from webhook_deliveries d
-  join webhook_endpoints e on e.organisation_id = d.organisation_id and e.id = d.endpoint_id
-  where d.organisation_id = webhook_events.organisation_id and d.event_id = webhook_events.id and d.status = 'pending'
-    and e.disabled_at is null
-)`
-
 /** A delivery that this replica sends: nobody else does until the lease ends. Times are the database's. */
 export type Lease = {
   organisationId: number

@@ -126,8 +126,7 @@ test('a body is below 20 kB, however long the names and the fields of a change a
   const [live] = receiver.received as [Received]
   const { prompt, change } = JSON.parse(live.body).data
   expect([prompt.name, change.title]).toEqual([wide(200), wide(200)])
-  const estimate = { value: -0.123456, low: -0.123456, high: -0.123456 }
-  const total = Number.MAX_SAFE_INTEGER
+  const [estimate, total] = [{ value: -0.123456, low: -0.123456, high: -0.123456 }, Number.MAX_SAFE_INTEGER]
   const impact = {
     change,
     window: { from: change.created_at, until: change.created_at },
@@ -166,42 +165,37 @@ test('a correction of records tells nothing: another live branch, or a removed e
   await eventually(receivedCommits, ['a1', 'b2', 'b3', 'b1'])
 })
 
-test('a change of the last minutes is told also when a newer one overtook it', async () => {
-  const { id } = await createEndpoint()
-  const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString()
-  for (const minutes of [1, 9, 11]) await record({ created_at: ago(minutes), commit_sha: `e${minutes}` })
-  await eventually(() => statesOf(id), times(2, ['delivered', 1]))
-  expect(receivedCommits()).toEqual(['e1', 'e9'])
-})
+const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString()
 
-test('only the newest change is told, not what is older than a day, on another branch, or no change', async () => {
+test('only the newest change is told, or one of the last minutes, but none older than a day or on another branch', async () => {
   const { id } = await createEndpoint({ events: ['change.live'] })
-  const ago = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString()
-  await record({ created_at: ago(25), commit_sha: 'a' })
-  await record({ created_at: ago(2), commit_sha: 'b' })
-  await record({ created_at: ago(3), commit_sha: 'c' })
-  await record({ created_at: ago(1), commit_sha: 'b', branch_name: 'again' })
+  for (const [hours, commit_sha] of [
+    [25, 'a'],
+    [2, 'b'],
+    [3, 'c'],
+    [1, 'b'],
+  ] as const) {
+    await record({ created_at: ago(hours), commit_sha, branch_name: `of ${hours}` })
+  }
   await record({ action: 'pr_opened', pr_number: 1, pr_url: 'https://example.com/1' })
   const entries = [4, 0.5, 0.6].map((hours) => {
     return { prompt_id: tenant.prompt, ...entry({ created_at: ago(hours), commit_sha: `d${hours}` }) }
   })
-  await service.patch(`/prompts/${tenant.prompt}`, await adminOf(tenant), { live_branch: 'main' })
+  const admin = await adminOf(tenant)
+  await service.patch(`/prompts/${tenant.prompt}`, admin, { live_branch: 'main' })
   await record({ created_at: ago(0.7), branch_name: 'preview' })
-  const dryRun = await service.post('/history/batch', await adminOf(tenant), { entries, dry_run: true })
-  const batch = await service.post('/history/batch', await adminOf(tenant), { entries })
-  expect([dryRun.status, batch.status]).toEqual([200, 200])
-  await eventually(() => statesOf(id), times(2, ['delivered', 1]))
-  expect(receivedCommits()).toEqual(['b', 'd0.5'])
+  for (const dry_run of [true, false]) {
+    expect((await service.post('/history/batch', admin, { entries, dry_run })).status).toBe(200)
+  }
+  for (const minutes of [1, 9, 11]) await record({ created_at: ago(minutes / 60), commit_sha: `e${minutes}` })
+  await eventually(() => statesOf(id), times(4, ['delivered', 1]))
+  expect(receivedCommits()).toEqual(['b', 'd0.5', 'e1', 'e9'])
 })
 
 test('an endpoint gets the events and prompts that it chose, and nothing while it or the prompt is out of use', async () => {
   const other = (await service.post('/prompts', await adminOf(tenant), { name: 'Other' })).body.data.id
-  const chosen = [
-    { prompts: [tenant.prompt] },
-    { events: ['impact.decided'] },
-    { prompts: [other] },
-    { enabled: false },
-  ]
+  const unwanted = [{ events: ['impact.decided'] }, { prompts: [other] }, { enabled: false }]
+  const chosen = [{ prompts: [tenant.prompt] }, ...unwanted]
   const ids = await Promise.all(chosen.map(async (one) => (await createEndpoint(one)).id))
   const elsewhere = await service.createTenant()
   ids.push((await createEndpoint({}, elsewhere)).id)
@@ -244,33 +238,27 @@ test('a failed attempt is made again by its schedule, with the same id and the t
 })
 
 test.each([
-  ['gone', 410, 0, 0, 'failed'],
-  ['failing', 500, 5, 1, 'pending'],
-] as const)(
-  'an endpoint is disabled as %s, with an audit entry, and counted',
-  async (reason, code, days, made, status) => {
-    const { id } = await createEndpoint()
-    const { db, metrics } = service.services
-    receiver.answer = () => new Response(null, { status: code })
-    await db.sql`
-    update webhook_endpoints set failing_since_at = now() - make_interval(days => ${days}) where public_id = ${id}`
-    await emit()
-    if (made > 0) await eventually(() => statesOf(id), [['pending', made]])
-    await db.sql`update webhook_deliveries set next_attempt_at = now() where status = 'pending'`
-    await eventually(() => statesOf(id), [[status, made + 1]])
-    expect(await show(id)).toMatchObject({ enabled: false, disabled_reason: reason })
-    expect(await auditOf(id)).toMatchObject([
-      { actor: 'delivery', action: 'endpoint.disabled', details: { reason } },
-      { action: 'endpoint.created' },
-    ])
-    await emit()
-    expect(await statesOf(id)).toEqual([[status, made + 1]])
-    await eventually(async () => /webhook_endpoints_disabled [1-9]/.test(await metrics.text()), true)
-  },
-)
+  ['gone', 410, 0, 'failed'],
+  ['failing', 500, 1, 'pending'],
+] as const)('an endpoint is disabled as %s, with an audit entry, and counted', async (reason, code, made, status) => {
+  const { id } = await createEndpoint()
+  const { db, metrics } = service.services
+  receiver.answer = () => new Response(null, { status: code })
+  await db.sql`update webhook_endpoints set failing_since_at = now() - interval '5 days' where public_id = ${id}`
+  await emitOn(db, tenant.org, made)
+  await eventually(() => statesOf(id), [[status, made + 1]])
+  expect(await show(id)).toMatchObject({ enabled: false, disabled_reason: reason })
+  expect(await auditOf(id)).toMatchObject([
+    { actor: 'delivery', action: 'endpoint.disabled', details: { reason } },
+    { action: 'endpoint.created' },
+  ])
+  await emit()
+  expect(await statesOf(id)).toEqual([[status, made + 1]])
+  await eventually(async () => /webhook_endpoints_disabled [1-9]/.test(await metrics.text()), true)
+})
 
-/** Makes the last attempt of an event, and answers it after `during`. Attempts that follow are answered with 204. */
-async function changeDuringAttempt(status: number, during: (event: string) => Promise<unknown>) {
+/** Makes the last attempt of an event, and answers it after a change. Attempts that follow are answered with 204. */
+async function changeDuringAttempt(status: number, makeChange: (event: string) => Promise<unknown>) {
   const changed = Promise.withResolvers<void>()
   receiver.answer = async () => {
     receiver.answer = () => new Response(null, { status: 204 })
@@ -279,40 +267,34 @@ async function changeDuringAttempt(status: number, during: (event: string) => Pr
   }
   const event = await emitOn(service.services.db, tenant.org, 9)
   await eventually(() => receiver.received.length, 1)
-  await during(event)
+  await makeChange(event)
   changed.resolve()
 }
 
-test('an event that is sent again during its last attempt has every attempt', async () => {
-  const { id } = await createEndpoint()
-  const admin = await adminOf(tenant)
-  await changeDuringAttempt(500, (event) => service.post(`${path}/${id}/deliveries/${event}/redeliver`, admin, {}))
-  await eventually(() => statesOf(id), [['delivered', 1]])
-})
+const redeliver = async (id: string, event: string) =>
+  service.post(`${path}/${id}/deliveries/${event}/redeliver`, await adminOf(tenant), {})
 
-test('what the old URL answers does not disable an endpoint with a new one', async () => {
-  const { id } = await createEndpoint()
-  await changeDuringAttempt(410, () => change(id, { url: `${receiver.url}/new` }))
-  await eventually(() => receiver.received.map((one) => one.path), ['/', '/new'])
-  await eventually(async () => (await deliveriesOf(id))[0]?.status, 'delivered')
-  expect((await show(id)).enabled).toBe(true)
-})
+const renew = (id: string) => change(id, { url: `${receiver.url}/new` })
+const setEnabled = (enabled: boolean) => (id: string) => change(id, { enabled })
 
-test('an attempt that began before an endpoint was enabled does not disable it, and no other begins meanwhile', async () => {
-  const { id } = await createEndpoint()
-  await service.services.db.sql`
-    update webhook_endpoints set failing_since_at = now() - interval '5 days' where public_id = ${id}`
-  await changeDuringAttempt(500, () => change(id, { enabled: true }))
-  await eventually(() => statesOf(id), [['failed', 10]])
-  expect([receiver.received.length, (await show(id)).enabled]).toEqual([1, true])
-})
-
-test('an endpoint that a person disabled during an attempt is not disabled again', async () => {
-  const { id } = await createEndpoint()
-  await changeDuringAttempt(410, () => change(id, { enabled: false }))
-  await eventually(() => statesOf(id), [['failed', 10]])
-  expect((await auditOf(id)).map(({ action }) => action)).toEqual(['endpoint.updated', 'endpoint.created'])
-})
+test.each([
+  ['an event that is sent again has every attempt', 500, 0, redeliver, ['delivered', 1], true, 2],
+  ['the answer of an old URL is ignored', 410, 0, renew, ['delivered', 10], true, 2],
+  ['an endpoint that is enabled forgets its failures', 500, 5, setEnabled(true), ['failed', 10], true, 1],
+  ['an endpoint is not disabled twice', 410, 0, setEnabled(false), ['failed', 10], false, 1],
+] as const)(
+  'during an attempt: %s, and no other begins',
+  async (_, status, failingDays, makeChange, state, enabled, attempts) => {
+    const { id } = await createEndpoint()
+    await service.services.db.sql`
+      update webhook_endpoints set failing_since_at = now() - make_interval(days => ${failingDays})
+      where public_id = ${id}`
+    await changeDuringAttempt(status, (event) => makeChange(id, event))
+    await eventually(() => statesOf(id), [state])
+    expect([(await show(id)).enabled, receiver.received.length]).toEqual([enabled, attempts])
+    expect((await auditOf(id)).map(({ action }) => action)).not.toContain('endpoint.disabled')
+  },
+)
 
 test('an endpoint that is disabled by the answer to an erased event is in the audit log', async () => {
   const { id } = await createEndpoint()
@@ -381,23 +363,19 @@ test('a chat gets a message a second, which says what happened', async () => {
   expect(third.at - second.at).toBeGreaterThanOrEqual(990)
 })
 
-async function createDisabled() {
-  const { id, secret } = await createEndpoint({ enabled: false })
-  const admin = await adminOf(tenant)
-  return { id, secret, sendPing: () => service.post(`${path}/${id}/test`, admin) }
-}
+const sendPing = async (id: string) => service.post(`${path}/${id}/test`, await adminOf(tenant))
 
 test('a test sends one signed ping, also to a disabled endpoint, and answers with the outcome', async () => {
-  const { id, secret, sendPing } = await createDisabled()
+  const { id, secret } = await createEndpoint({ enabled: false })
   receiver.answer = () => new Response('x'.repeat(2_000))
-  const { status, body } = await sendPing()
+  const { status, body } = await sendPing(id)
   expect([status, body.data.delivered, body.data.response_code]).toEqual([200, true, 200])
   expect(body.data.response_text).toBe('x'.repeat(1_000))
   const [{ headers, body: sent, id: sentId }] = receiver.received as [Received]
   expect([receiver.received.length, sentId]).toEqual([1, body.data.id])
   expect(new Webhook(secret).verify(sent, headers)).toMatchObject({ type: 'ping', data: {} })
   receiver.answer = () => new Response('no', { status: 500 })
-  expect((await sendPing()).body.data).toMatchObject({ delivered: false, response_code: 500, response_text: 'no' })
+  expect((await sendPing(id)).body.data).toMatchObject({ delivered: false, response_code: 500, response_text: 'no' })
   expect(await deliveriesOf(id)).toEqual([])
 })
 
@@ -409,13 +387,13 @@ test('http is accepted for the hosts that the operator allows, and for no others
 })
 
 test('an organisation has two tests in flight, which outlast the deadline of other requests', async () => {
-  const { sendPing } = await createDisabled()
+  const { id } = await createEndpoint()
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
   receiver.answer = () => released.then(() => new Response(null, { status: 204 }))
-  const waiting = [sendPing(), sendPing()]
+  const waiting = [sendPing(id), sendPing(id)]
   const startedAt = performance.now()
   await eventually(() => receiver.received.length, 2)
-  expect((await sendPing()).status).toBe(503)
+  expect((await sendPing(id)).status).toBe(503)
   await eventually(() => performance.now() - startedAt > 5_000, true)
   release()
   const answers = (await Promise.all(waiting)).map(({ status, body }) => [status, body.data?.delivered])
