@@ -127,11 +127,12 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
     const now = clock.now()
     const verdicts = decided.map(({ impact: { change, verdict } }) => ({ entryId: change.id, verdict }))
     const newOnes = await insertDecidedVerdicts(sql, organisationId, verdicts, now)
+    const checkedFirst = await recordChecks(sql, organisationId, prompts)
     for (const { promptId, impact } of decided) {
       const { change, verdict } = impact
       const prompt = prompts.find(({ id }) => id === promptId) as WatchedPrompt
       // The verdicts at the first check are from before anybody wanted them.
-      if (prompt.checkedSignal === null || !newOnes.some(({ entryId }) => entryId === change.id)) continue
+      if (checkedFirst.includes(promptId) || !newOnes.some(({ entryId }) => entryId === change.id)) continue
       await emitEvent(sql, {
         organisationId,
         type: 'impact.decided',
@@ -141,7 +142,6 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
         now,
       })
     }
-    await recordChecks(sql, organisationId, prompts)
   }
 }
 

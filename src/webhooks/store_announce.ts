@@ -101,15 +101,24 @@ export const insertDecidedVerdicts = (sql: Sql, organisationId: number, decided:
     on conflict do nothing
     returning entry_id as "entryId", verdict`
 
-export async function recordChecks(sql: Sql, organisationId: number, prompts: WatchedPrompt[]): Promise<void> {
-  await sql`
-    insert into checked_prompts as c (organisation_id, prompt_id, last_signal_id)
-    select ${organisationId}, checked.*
-    from unnest(
-      ${prompts.map(({ id }) => String(id))}::text[]::bigint[],
-      ${prompts.map(({ newestSignal }) => String(newestSignal))}::text[]::bigint[]
-    ) checked
-    on conflict (organisation_id, prompt_id) do update
-    set last_signal_id = excluded.last_signal_id
-    where c.last_signal_id < excluded.last_signal_id`
+/** Returns the ids of the prompts that were checked for the first time, on any replica. */
+export async function recordChecks(sql: Sql, organisationId: number, prompts: WatchedPrompt[]): Promise<number[]> {
+  const rows = await sql<{ id: number }>`
+    with checked as (
+      select g.*
+      from unnest(
+        ${prompts.map(({ id }) => String(id))}::text[]::bigint[],
+        ${prompts.map(({ newestSignal }) => String(newestSignal))}::text[]::bigint[]
+      ) g (prompt_id, last_signal_id)
+    ), again as (
+      update checked_prompts c
+      set last_signal_id = g.last_signal_id
+      from checked g
+      where c.organisation_id = ${organisationId} and c.prompt_id = g.prompt_id and c.last_signal_id < g.last_signal_id
+    )
+    insert into checked_prompts (organisation_id, prompt_id, last_signal_id)
+    select ${organisationId}, g.prompt_id, g.last_signal_id from checked g
+    on conflict do nothing
+    returning prompt_id as id`
+  return rows.map(({ id }) => id)
 }
