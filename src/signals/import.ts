@@ -7,7 +7,7 @@ import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { cutMetadata, maxExportedBytes } from './metadata.ts'
+import { keepNumbers, maxExportedBytes, writeMetadata } from './metadata.ts'
 import { ImportedSignal } from './schema.ts'
 import { writeSignals } from './store.ts'
 import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_bulk.ts'
@@ -140,14 +140,16 @@ function parseHeading(line: string): string[] {
 }
 
 function parseSignal(line: string, now: Date): PastSignal & { prompt?: string } {
-  const { value, metadata, created_at, prompt } = validateLine(parseJsonLine(line))
+  const parsed = validateLine(parseJsonLine(line))
+  const { value, created_at, prompt } = parsed
+  const { metadata } = keepNumbers(line, parsed)
   const createdAt = parseInstant(created_at)
   if (!createdAt || createdAt > now) {
     const message = 'must be an ISO 8601 time with its zone, and not in the future'
     throw invalid('The signal is not valid.', [{ path: '/created_at', message }])
   }
-  const raw = metadata ? cutMetadata(line, maxExportedBytes) : null
-  return { value, metadata: raw, createdAt, ...(prompt ? { prompt } : {}) }
+  const json = metadata ? writeMetadata(metadata, maxExportedBytes) : null
+  return { value, metadata: json, createdAt, ...(prompt ? { prompt } : {}) }
 }
 
 /** The metadata comes first, so that nothing in it can take the place of another field. */

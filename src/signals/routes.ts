@@ -14,7 +14,7 @@ import { limitHeaders, monthlyLimitReached } from '../limit/admit.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { BatchResult } from './batch.ts'
 import { parseBatch } from './batch_items.ts'
-import { cutMetadata } from './metadata.ts'
+import { keepNumbers, writeMetadata } from './metadata.ts'
 import { isSearch, listSignals, signalJson } from './read.ts'
 import type { Signal } from './record.ts'
 import {
@@ -142,9 +142,9 @@ export const signalRoutes = (
     )
 
 function parseSignal(text: string, idempotencyKey: string | null): Signal {
-  const { value, metadata } = validate(parseJson(text))
-  // Raw, because JavaScript would change large numbers.
-  return { value, metadata: metadata === undefined ? null : cutMetadata(text), idempotencyKey }
+  const body = validate(parseJson(text))
+  const { metadata } = keepNumbers(text, body)
+  return { value: body.value, metadata: metadata ? writeMetadata(metadata) : null, idempotencyKey }
 }
 
 const usedForAnother = () =>

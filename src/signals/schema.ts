@@ -95,10 +95,14 @@ export const BatchSignal = Type.Object(
   { title: 'BatchSignal' },
 )
 
+export type BatchSignal = Static<typeof BatchSignal>
+
 const batchSize = { minItems: 1, maxItems: 1_000 }
 
 /** Each signal is validated separately, so that an invalid one does not fail the others. */
 export const SignalBatch = Type.Object({ signals: Type.Array(Type.Unknown(), batchSize) })
+
+export type SignalBatch = Static<typeof SignalBatch>
 
 /** The same batch with its signals, for the OpenAPI document. */
 export const NewSignalBatch = Type.Object(

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { maxDigits, scanMetadata } from '../../src/signals/metadata.ts'
+import { ServiceError } from '../../src/errors.ts'
+import { keepNumbers, maxDigits, writeMetadata } from '../../src/signals/metadata.ts'
 import { invalid } from '../client.ts'
 import { useService, useTenant } from '../use.ts'
 import { countOf, postText } from './fixtures.ts'
@@ -173,28 +174,52 @@ const { json } = fc.letrec<{ json: string; list: string; object: string }>((tie)
     .map((members) => `{${members.map(([name, value]) => `${name} :${value}`).join(', ')} }`),
 }))
 
-test(`what the scan lets pass, Postgres keeps at a bounded size; what it rejects, Postgres rejects too or makes large (TEST_SEED=${seed})`, async () => {
+/** The JSON that is stored; undefined if the metadata is rejected. */
+function store(metadata: string): string | undefined {
+  const body = `{"value":"positive","metadata":${metadata},"x":1}`
+  try {
+    return writeMetadata(keepNumbers(body, JSON.parse(body)).metadata)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ServiceError)
+    return undefined
+  }
+}
+
+test(`what is let pass, Postgres keeps as sent and at a bounded size; what is rejected, Postgres rejects too or makes large (TEST_SEED=${seed})`, async () => {
   const members = fc.uniqueArray(fc.tuple(string, json), { maxLength: 3, selector: ([name]) => JSON.parse(name) })
   const objects = members.map((list) => `{${list.map((member) => member.join(':')).join()}}`)
   let kept = 0
   for (const text of fc.sample(objects, { numRuns: 2_000, seed })) {
-    const { raw, problems } = scanMetadata(`{"value":"positive","metadata":${text},"x":1}`)
-    expect(raw).toBe(text)
-    const size = await service.services.db.sql<{ size: number }>`
-      select length(${text}::text::jsonb::text) as size`.then(
-      ([row]) => row?.size,
-      () => Number.POSITIVE_INFINITY,
+    const stored = store(text) ?? null
+    const found = await service.services.db.sql<{ size: number; isAsSent: boolean }>`
+      select length(${text}::text::jsonb::text) as size, ${text}::text::jsonb::text = ${stored}::text::jsonb::text as "isAsSent"`.then(
+      ([row]) => row,
+      () => undefined,
     )
-    if (problems.length > 0) expect(size).toBeGreaterThan(maxDigits)
-    else expect(size).toBeLessThan(maxDigits + 2 * text.length + 1)
-    if (problems.length === 0) kept += 1
+    if (stored === null) {
+      expect(found?.size ?? Number.POSITIVE_INFINITY).toBeGreaterThan(maxDigits)
+      continue
+    }
+    expect(found).toEqual({ size: expect.any(Number), isAsSent: true })
+    expect(found?.size).toBeLessThan(maxDigits + 2 * text.length + 1)
+    kept += 1
   }
   expect(kept).toBeGreaterThan(200)
   expect(kept).toBeLessThan(1_800)
 })
 
-test('a list of numbers that would take megabytes when written out is rejected at the one that is too many', () => {
-  const list = (length: number) => `{"metadata":{"a":[${Array(length).fill('1e131071')}],"b":[1e9999,true]}}`
-  expect(scanMetadata(list(1)).problems).toEqual([])
-  expect(scanMetadata(list(3)).problems.map(({ path }) => path)).toEqual(['/metadata/a/1', '/metadata/a/2'])
+test.each([
+  ['[1e131071]', []],
+  ['[1e131071,1e131071,1e131071]', ['/metadata/a/1', '/metadata/a/2']],
+  ['{"b~/":"\\u0000","\\ud800":[9,"\\ude00"]}', ['/metadata/a/b~0~1', '/metadata/a/\ud800', '/metadata/a/\ud800/1']],
+  [`${'['.repeat(31)}${']'.repeat(31)}`, []],
+  [`${'['.repeat(33)}${']'.repeat(33)}`, [`/metadata/a${'/0'.repeat(31)}`]],
+])('%s is rejected with the path of what cannot be stored', (json, paths) => {
+  const body = `{"metadata":{"a":${json}}}`
+  const reject = () => writeMetadata(keepNumbers(body, JSON.parse(body)).metadata)
+  if (paths.length === 0) expect(reject).not.toThrow()
+  else
+    expect(reject).toThrow(
+      expect.objectContaining({ context: { details: paths.map((path) => expect.objectContaining({ path })) } }),
+    )
 })
