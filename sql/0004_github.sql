@@ -1,29 +1,29 @@
 -- One row per organisation with a GitHub webhook. The secret is stored as it is, because a signature cannot be checked
--- with a hash of it. last_* describe the last delivery that was signed with it.
+-- with a hash of it. last_* describe the last event that was signed with it.
 create table github_webhooks (
   organisation_id bigint primary key references organisations,
   secret text not null check (secret <> ''),
   created_at timestamptz(3) not null,
-  last_delivery_at timestamptz(3),
+  last_event_at timestamptz(3),
   last_event text,
   last_outcome text
 );
 
--- One row per recorded delivery. A redelivery has the same id and is not recorded again. The id is not signed, so a
--- captured body could be sent with another id. The signature, which is a hash of the body, detects that.
-create table github_deliveries (
+-- One row per recorded event. GitHub sends it again with the same id, and then it is not recorded. The id is not signed, so
+-- a captured body could be sent with another id. The signature, which is a hash of the body, detects that.
+create table github_events (
   organisation_id bigint not null references organisations,
-  delivery text not null check (length(delivery) between 1 and 255),
+  id text not null check (length(id) between 1 and 255),
   signature text not null check (length(signature) = 71),
   received_at timestamptz(3) not null,
-  primary key (organisation_id, delivery),
+  primary key (organisation_id, id),
   unique (organisation_id, signature)
 );
 
-create index on github_deliveries (received_at);
+create index on github_events (received_at);
 
--- One row per repository with linked prompts: its id, which never changes, and the name in the latest delivery,
--- whose time by GitHub's clock is seen_at. If a later delivery has another name, the links move to that name.
+-- One row per repository with linked prompts: its id, which never changes, and the name in the latest event, whose time by
+-- GitHub's clock is seen_at. If a later event has another name, the links move to that name.
 create table github_repositories (
   organisation_id bigint not null references organisations,
   id bigint not null,
@@ -79,25 +79,6 @@ create table github_pull_requests (
 create index on github_pull_requests (organisation_id, repository_id, merge_commit_sha);
 create index on github_pull_requests (organisation_id, repository_id, head_branch);
 create index on github_pull_requests (closed_at) where closed_at is not null;
-
--- The pushes to a pull request's branch, after the branch was last merged into the same base and until the pull request
--- ended, at the latest at its head.
-create function github_prompts_on_branch(pr github_pull_requests)
-returns setof github_affected_prompts
-language sql
-stable
-as $$
-  select a.*
-  from github_affected_prompts a
-  where a.organisation_id = pr.organisation_id and a.repository_id = pr.repository_id
-    and a.repository_id = pr.head_repository_id and a.branch = pr.head_branch and a.pushed_at > coalesce((
-      select max(merged.closed_at) from github_pull_requests merged
-      where merged.organisation_id = pr.organisation_id and merged.repository_id = pr.repository_id
-        and merged.head_branch = pr.head_branch and merged.head_repository_id = pr.head_repository_id
-        and merged.base_branch = pr.base_branch and merged.number <> pr.number and merged.state = 'merged'
-        and merged.closed_at < coalesce(pr.closed_at, 'infinity')
-    ), '-infinity') and (a.pushed_at <= coalesce(pr.closed_at, 'infinity') or a.head_sha = pr.head_sha)
-$$;
 
 -- One row per pull request and prompt that it is known to change. Rows outlive the pushes to the pull request's branch.
 create table github_pull_request_prompts (

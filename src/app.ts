@@ -2,7 +2,7 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { auditRoutes } from './audit/routes.ts'
 import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
-import { githubDeliveryRoutes, githubSettingsRoutes } from './github/routes.ts'
+import { githubEventRoutes, githubSettingsRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
 import { consoleOffRoutes, consoleRoutes, feedbackRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
@@ -48,7 +48,7 @@ export function createApp(
     ...(servesButton ? [feedbackRoutes(wrapper)] : []),
     healthRoutes(services, wrapper),
     ...(servesMetrics ? [metricsRoutes(services, wrapper)] : []),
-    githubDeliveryRoutes(services, wrapper),
+    githubEventRoutes(services, wrapper),
     mcpRoutes(services, wrapper, documented),
   ]
   return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'], console?.showMissing)

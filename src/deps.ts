@@ -112,7 +112,7 @@ export function createServices(
     recordBatch: createBatchRecorder(recording),
     rollup,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
-    deliveryObserver: metrics.deliveries,
+    githubObserver: metrics.github,
     sendOnce,
     allowedHosts,
     readiness: createReadiness(db, redis, migrations, drain),

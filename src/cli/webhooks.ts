@@ -8,7 +8,7 @@ export const commands = onDatabase([
     verifyWith: 'audit list --org ORG',
     async run({ db, clock, args, output }) {
       output.show(await setWebhook(db, clock, args.required('org')))
-      output.say('Save the secret: it is not shown again. Deliveries signed with an earlier secret are rejected.')
+      output.say('Save the secret: it is not shown again. Events signed with an earlier secret are rejected.')
     },
   },
 ])

@@ -2,14 +2,20 @@ import type { Sql } from '../db/client.ts'
 import { type Person, sanitizeBranch, sanitizePerson, sanitizeSha, sanitizeTitle, sanitizeUrl } from '../git/entries.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
-import { attributeCommits, endedEntries, openedEntries, recordBranchPush } from './push.ts'
+import {
+  attributeCommits,
+  endedEntries,
+  openedEntries,
+  readBranchPushes,
+  readMerges,
+  recordBranchPush,
+} from './push.ts'
 import { type Account, type PullRequestPayload, repositoryIdOf } from './schema.ts'
 import {
-  addBranchPrompts,
+  addPrompts,
   type PullRequest,
   type RepositoryRef,
   savePullRequest,
-  selectMerges,
   selectPullRequestPrompts,
   selectPushes,
 } from './store.ts'
@@ -56,9 +62,12 @@ function accountPerson(account: Account | null | undefined): Person {
 export async function recordPullRequest(sql: Sql, repo: RepositoryRef, parsed: ParsedPullRequest) {
   const { action, pr: given, isDefaultBase } = parsed
   const pr = await savePullRequest(sql, repo, given, action)
-  const added = await addBranchPrompts(sql, repo, pr.number)
+  const pushed = (await readBranchPushes(sql, repo, pr)).map(({ promptId }) => promptId)
+  const added = await addPrompts(sql, repo, pr.number, pushed)
   if (action === 'reopened') return openedEntries(added, pr, pr.head_sha)
-  const promptIds = await selectPullRequestPrompts(sql, repo, pr.number)
+  const known = await selectPullRequestPrompts(sql, repo, pr.number, pr.head_branch)
+  // Prompts that were only pushed before the pull request or after its end, which may arrive in any order, are not its own.
+  const promptIds = known.flatMap(({ promptId, isPushed }) => (isPushed && !pushed.includes(promptId) ? [] : promptId))
   if (action === 'opened') return openedEntries(promptIds, pr, pr.head_sha)
   if (pr.merge_commit_sha === null) return endedEntries(promptIds, pr)
 
@@ -66,7 +75,7 @@ export async function recordPullRequest(sql: Sql, repo: RepositoryRef, parsed: P
   const covers = new Map<number, string[]>(promptIds.map((promptId) => [promptId, []]))
   // The push of the merge may have arrived first. For a fork, only that push shows which prompts the branch changes.
   for (const push of await selectPushes(sql, repo, head)) {
-    for (const { promptId, commitSha, merge } of attributeCommits(push, await selectMerges(sql, repo, push))) {
+    for (const { promptId, commitSha, merge } of attributeCommits(push, await readMerges(sql, repo, push))) {
       if (merge?.number === pr.number) covers.set(promptId, [...(covers.get(promptId) ?? []), commitSha])
     }
   }

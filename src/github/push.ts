@@ -16,13 +16,15 @@ import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
 import { type Gap, type PushPayload, parseTimestamp } from './schema.ts'
 import {
-  addBranchPrompts,
+  addPrompts,
   deletePushesTo,
   insertAffectedPrompts,
   type MergedPullRequest,
   type PullRequest,
   type Push,
+  type PushWindow,
   type RepositoryRef,
+  selectBranchPushes,
   selectMerges,
   selectPullRequestsFrom,
 } from './store.ts'
@@ -135,7 +137,7 @@ export async function recordPush(sql: Sql, repo: RepositoryRef, parsed: ParsedPu
   const { push, bySha, isDefaultBranch, isNewBranch, pushedAt } = parsed
   if (isNewBranch) await deletePushesTo(sql, repo, push.head.branch, pushedAt)
   const branchEntries = await recordBranchPush(sql, repo, push, pushedAt)
-  const commits = attributeCommits(push, await selectMerges(sql, repo, push)).map(({ promptId, commitSha, merge }) => {
+  const commits = attributeCommits(push, await readMerges(sql, repo, push)).map(({ promptId, commitSha, merge }) => {
     const { title, author } = bySha.get(commitSha) as Commit
     return { prompt: promptId, commitSha, title, author, at: pushedAt, merge: merge ? endOf(merge) : null }
   })
@@ -147,13 +149,19 @@ export async function recordPush(sql: Sql, repo: RepositoryRef, parsed: ParsedPu
 /** Stores which prompts a push to a branch affects. Returns the entries of the pull requests from that branch. */
 export async function recordBranchPush(sql: Sql, repo: RepositoryRef, push: Push, pushedAt: Date) {
   await insertAffectedPrompts(sql, repo, push, pushedAt)
+  if (push.affected.length === 0) return []
+  const { branch, commitSha } = push.head
   const entries: PromptEntry[] = []
-  for (const pr of await selectPullRequestsFrom(sql, repo, push.head)) {
-    const added = await addBranchPrompts(sql, repo, pr.number)
-    // A pull request that has ended was delivered before the push, and still lacks both entries. But what else a merge
-    // brought is only known from its own push: the branch may have been merged before, which was not delivered yet.
-    const isKnownToEnd = pr.state === 'closed' || pr.head_sha === push.head.commitSha
-    entries.push(...openedEntries(added, pr, pr.state === 'open' ? push.head.commitSha : pr.head_sha))
+  const fromBranch = await selectPullRequestsFrom(sql, repo, branch)
+  for (const pr of fromBranch.filter(({ base_branch }) => base_branch !== branch)) {
+    if (!isInWindow({ at: pushedAt, commitSha }, windowOf(pr, fromBranch))) continue
+    const pushes = await selectBranchPushes(sql, repo, windowOf(pr, fromBranch))
+    const promptIds = pushes.map(({ promptId }) => promptId)
+    const added = await addPrompts(sql, repo, pr.number, promptIds)
+    // A pull request that has ended was reported before the push, and still lacks both entries. But what else a merge
+    // brought is only known from its own push: the branch may have been merged before, which was not reported yet.
+    const isKnownToEnd = pr.state === 'closed' || pr.head_sha === commitSha
+    entries.push(...openedEntries(added, pr, pr.state === 'open' ? commitSha : pr.head_sha))
     entries.push(...(isKnownToEnd ? endedEntries(added, pr) : []))
   }
   return entries
@@ -185,6 +193,38 @@ const endOf = (pr: PullRequest): PullRequestEvent => ({
   by: pr.merged_by ?? pr.opened_by,
   at: pr.closed_at ?? pr.opened_at,
 })
+
+type BranchUse = Pick<PullRequest, 'number' | 'state' | 'head_branch' | 'head_sha' | 'base_branch' | 'closed_at'>
+
+/** From the last time that the branch was merged into the same base, until the pull request ended, at least to its head. */
+export function windowOf(pr: BranchUse, fromBranch: BranchUse[]): PushWindow {
+  const merges = fromBranch.flatMap(({ number, state, base_branch, closed_at }) => {
+    const isOther = number !== pr.number && state === 'merged' && base_branch === pr.base_branch
+    return isOther && closed_at && (!pr.closed_at || closed_at < pr.closed_at) ? [closed_at.getTime()] : []
+  })
+  const since = merges.length > 0 ? new Date(Math.max(...merges)) : null
+  return { branch: pr.head_branch, since, until: pr.closed_at, headSha: pr.head_sha }
+}
+
+export const isInWindow = (push: { at: Date; commitSha: string }, { since, until, headSha }: PushWindow): boolean =>
+  (!since || push.at > since) && (!until || push.at <= until || push.commitSha === headSha)
+
+/** Reads the pushes to the branch of a pull request that belong to it; none for the branch of a fork. */
+export async function readBranchPushes(sql: Sql, repo: RepositoryRef, { number, head_branch }: PullRequest) {
+  const fromBranch = await selectPullRequestsFrom(sql, repo, head_branch)
+  const stored = fromBranch.find((pr) => pr.number === number)
+  return stored ? selectBranchPushes(sql, repo, windowOf(stored, fromBranch)) : []
+}
+
+/** Reads the merged pull requests whose merge commit is in the push. */
+export async function readMerges(sql: Sql, repo: RepositoryRef, push: Push): Promise<MergedPullRequest[]> {
+  const merges: MergedPullRequest[] = []
+  for (const merge of await selectMerges(sql, repo, push)) {
+    const pushes = await readBranchPushes(sql, repo, merge)
+    merges.push({ ...merge, branch_shas: pushes.flatMap(({ shas }) => shas) })
+  }
+  return merges
+}
 
 /** Decides which commits of a push belong to which merged pull request. GitHub does not say, nor how it was merged. */
 export function attributeCommits(push: Push, merges: MergedPullRequest[]) {

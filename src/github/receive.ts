@@ -6,11 +6,11 @@ import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, parseReported, recordReported } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
-import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks } from '../prompts/link.ts'
+import { findLinkedPrompts, markFilesSeen, moveLinks } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
 import { parsePush, recordPush } from './push.ts'
 import {
-  type DeliveryResult,
+  type EventResult,
   PullRequestPayload,
   PushPayload,
   parseTimestamp,
@@ -22,18 +22,19 @@ import {
   resultOf,
 } from './schema.ts'
 import {
-  type DeliveryKey,
   findWebhook,
-  insertDelivery,
+  type GithubEventKey,
+  insertGithubEvent,
   lockRepository,
+  type RepositoryName,
   type RepositoryRef,
   selectRepository,
   upsertRepository,
   type Webhook,
 } from './store.ts'
 
-/** A redelivery repeats the id and the body. */
-type Delivery = DeliveryKey & { event: string; payload: unknown }
+/** GitHub repeats the id and the body when it sends an event again. */
+type ReceivedEvent = GithubEventKey & { event: string; payload: unknown }
 
 type RepositoryEvent =
   | { name: 'push'; payload: PushPayload }
@@ -58,13 +59,13 @@ export function parseSignature(header: string | null): string {
 export async function requireWebhook(db: Db, org: string): Promise<Webhook> {
   const webhook = wellFormedOrganisation.test(org) ? await findWebhook(db.sql, org) : undefined
   if (!webhook) throw unauthorized()
-  // With another organisation's row, a delivery would be written to that organisation's histories.
+  // With another organisation's row, an event would be written to that organisation's histories.
   if (webhook.org !== org) throw new Error('response does not match request')
   return webhook
 }
 
 /** Rejects a body that was not signed with the secret. Compares in constant time. */
-export async function verifyDelivery(secret: string, body: Uint8Array, signature: string): Promise<void> {
+export async function verifySignature(secret: string, body: Uint8Array, signature: string): Promise<void> {
   const key = await crypto.subtle.importKey('raw', new TextEncoder().encode(secret), algorithm, false, ['verify'])
   const digest = Buffer.from(signature.slice('sha256='.length), 'hex')
   if (!(await crypto.subtle.verify('HMAC', key, digest, body as Uint8Array<ArrayBuffer>))) throw unauthorized()
@@ -73,37 +74,39 @@ export async function verifyDelivery(secret: string, body: Uint8Array, signature
 const unauthorized = () =>
   new ServiceError(
     'unauthorized',
-    'The delivery must be signed in X-Hub-Signature-256 with the secret of this organisation’s webhook.',
+    'The event must be signed in X-Hub-Signature-256 with the secret of this organisation’s webhook.',
     {},
     { 'www-authenticate': 'X-Hub-Signature-256' },
   )
 
-/** Records a delivery once, all or nothing, and not after `deadline`, when its sender gets an error. */
-export async function receiveDelivery(
+/** Records an event once, all or nothing, and not after `deadline`, when its sender gets an error. */
+export async function receiveEvent(
   db: Db,
   clock: Clock,
   organisationId: number,
-  { event: name, id, signature, payload }: Delivery,
+  { event: name, id, signature, payload }: ReceivedEvent,
   deadline: number,
-): Promise<DeliveryResult> {
+): Promise<EventResult> {
   const event = parseEvent(name, payload)
   if (!event) return name === 'ping' ? pingResult : resultOf('ignored')
   if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
-    throw invalid('The delivery is not valid.', [
+    throw invalid('The event is not valid.', [
       { path: 'X-GitHub-Delivery', message: 'must have 1 to 255 printable ASCII characters' },
     ])
   }
+  const sender = describeSender(event.payload.repository, clock.now())
+  if (!sender) return resultOf('unlinked_repository')
   const repo = { organisationId, repositoryId: repositoryIdOf(event.payload.repository) }
   const permitRequest = { tenant: organisationId, key: `${organisationId} ${repo.repositoryId}`, deadline }
-  const record = (mayMoveLinks: boolean) =>
-    db.transaction(async (sql) => {
-      // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
-      await lockRepository(sql, repo)
-      const linked = await followRepository(sql, clock, repo, event.payload.repository, mayMoveLinks)
-      return linked && recordEvent(sql, clock, repo, { id, signature }, event, linked)
-    }, permitRequest)
-  // Moved links are committed first: moving them locks prompts, and lockHistories must be the first to lock any.
-  const attempt = async () => (await record(true)) ?? ((await record(false)) as DeliveryResult)
+  // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
+  const withLock = <T>(work: (sql: Sql) => Promise<T>) =>
+    db.transaction((sql) => lockRepository(sql, repo).then(() => work(sql)), permitRequest)
+  const attempt = async () => {
+    // Links are moved first, and committed: that locks prompts, and lockHistories must be the first to lock any.
+    const isMoved = isRenamed(await selectRepository(db.sql, repo), sender)
+    if (isMoved) await withLock((sql) => followRename(sql, clock, repo, sender))
+    return withLock((sql) => recordEvent(sql, clock, repo, sender, { id, signature }, event))
+  }
   return attempt().catch((error) => {
     if (!mayBeErasure(error)) throw error
     return attempt()
@@ -114,7 +117,7 @@ export async function receiveDelivery(
 const mayBeErasure = (error: unknown): boolean =>
   classifyError(error) === 'bad_row' || (error instanceof ServiceError && error.code === 'not_found')
 
-/** Validates a delivery. Returns undefined for an event that is not handled. */
+/** Validates an event. Returns undefined for one that is not handled. */
 function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {
   if (name === 'push') return { name, payload: validatePush(given) }
   if (name === 'pull_request') return { name, payload: validatePullRequest(given) }
@@ -122,22 +125,49 @@ function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {
   return undefined
 }
 
+/** The name of the repository, and when it had it by GitHub's clock. Undefined if no prompt can be linked to it. */
+function describeSender(repository: Repository, now: Date): RepositoryName | undefined {
+  const name = repositoryNameOf(repository)
+  const { pushed_at, updated_at } = repository
+  const times = [pushed_at, updated_at].flatMap((time) => parseTimestamp(time)?.getTime() ?? [])
+  // With the time of a clock that is ahead, later names would be ignored as outdated.
+  const seenAt = times.length > 0 ? earlierOf(new Date(Math.max(...times)), now) : now
+  return name === undefined ? undefined : { name, seenAt }
+}
+
+const isRenamed = (known: RepositoryName | undefined, { name, seenAt }: RepositoryName): known is RepositoryName =>
+  known !== undefined && known.name !== name && known.seenAt <= seenAt
+
+/** Moves the links of a renamed repository. */
+async function followRename(sql: Sql, clock: Clock, repo: RepositoryRef, sender: RepositoryName): Promise<void> {
+  const known = await selectRepository(sql, repo)
+  if (!isRenamed(known, sender)) return
+  await moveLinks(sql, clock, repo.organisationId, known.name, sender.name)
+  const linked = await findLinkedPrompts(sql, repo.organisationId, sender.name)
+  if (linked.length > 0) await upsertRepository(sql, repo, sender)
+}
+
 async function recordEvent(
   sql: Sql,
   clock: Clock,
   repo: RepositoryRef,
-  delivery: DeliveryKey,
+  sender: RepositoryName,
+  key: GithubEventKey,
   { name, payload }: RepositoryEvent,
-  linked: LinkedPrompt[],
-): Promise<DeliveryResult> {
+): Promise<EventResult> {
   const now = clock.now()
+  const known = await selectRepository(sql, repo)
+  const linked = await findLinkedPrompts(sql, repo.organisationId, known?.name ?? sender.name)
+  // Repositories without linked prompts are not stored.
   if (linked.length === 0) return resultOf('unlinked_repository')
+  const isLater = known?.name === sender.name && known.seenAt < sender.seenAt
+  if (!known || isLater) await upsertRepository(sql, repo, sender)
   if (name === 'repository') return resultOf('unchanged')
 
   const change = name === 'push' ? parsePush(payload, linked, now) : parsePullRequest(payload, now)
-  // Deliveries without effect are not stored, so redelivering one after a prompt was linked still works.
+  // Events without effect are not stored, so sending one again after a prompt was linked still works.
   if (typeof change === 'string') return resultOf(change)
-  if (!(await insertDelivery(sql, repo.organisationId, delivery, now))) return resultOf('repeated')
+  if (!(await insertGithubEvent(sql, repo.organisationId, key, now))) return resultOf('repeated')
   const entries = 'push' in change ? await recordPush(sql, repo, change) : await recordPullRequest(sql, repo, change)
   const { filesSeen, gap } = change
   const seenPrompts = filesSeen.map(({ promptId }) => promptId)
@@ -148,29 +178,4 @@ async function recordEvent(
   const recorded = countChanges(outcomes)
   await markFilesSeen(sql, repo.organisationId, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
-}
-
-/** Finds the linked prompts. If the delivery is the latest and has a new name, moves the links and returns undefined. */
-async function followRepository(
-  sql: Sql,
-  clock: Clock,
-  repo: RepositoryRef,
-  repository: Repository,
-  mayMoveLinks: boolean,
-): Promise<LinkedPrompt[] | undefined> {
-  const { pushed_at, updated_at } = repository
-  const name = repositoryNameOf(repository)
-  if (name === undefined) return []
-  const times = [pushed_at, updated_at].flatMap((time) => parseTimestamp(time)?.getTime() ?? [])
-  const now = clock.now()
-  // With the time of a clock that is ahead, later names would be ignored as outdated.
-  const seenAt = times.length > 0 ? earlierOf(new Date(Math.max(...times)), now) : now
-  const known = await selectRepository(sql, repo)
-  if (known && (known.seenAt > seenAt || !mayMoveLinks)) return findLinkedPrompts(sql, repo.organisationId, known.name)
-  const isRenamed = known !== undefined && known.name !== name
-  if (isRenamed) await moveLinks(sql, clock, repo.organisationId, known.name, name)
-  const linked = await findLinkedPrompts(sql, repo.organisationId, name)
-  // Repositories without linked prompts are not stored.
-  if (linked.length > 0) await upsertRepository(sql, repo, { name, seenAt })
-  return isRenamed && linked.length > 0 ? undefined : linked
 }

@@ -6,9 +6,9 @@ import { invalid, unavailable } from '../errors.ts'
 import { createInFlightLimiter, decodeInTurn, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { type DeliveryObserver, GithubWebhook, ShownGithubWebhook } from './schema.ts'
+import { type GithubObserver, GithubWebhook, ShownGithubWebhook } from './schema.ts'
 import { setWebhook, showWebhook } from './settings.ts'
-import { updateLastDelivery } from './store.ts'
+import { updateLastEvent } from './store.ts'
 
 /** The largest payload that GitHub sends. */
 const maxBytes = 25 * mebibyte
@@ -23,7 +23,7 @@ const operations = describeOperations('Webhooks', {
   },
   getGithubWebhook: {
     summary: 'Show the GitHub webhook',
-    description: 'Returns whether there is a secret, since when, and the last delivery with its outcome.',
+    description: 'Returns whether there is a secret, since when, and the last event with its outcome.',
     success: { status: 200, description: 'The webhook, without its secret.', schema: ShownGithubWebhook },
   },
 })
@@ -45,50 +45,50 @@ export const githubSettingsRoutes = ({ db, clock }: { db: Db; clock: Clock }, { 
       { detail: operations.setGithubWebhook },
     )
 
-/** Receives deliveries. Only GitHub calls it, so it is not in the OpenAPI document; see docs/git.md. */
-export function githubDeliveryRoutes(
-  { db, clock, deliveryObserver }: { db: Db; clock: Clock; deliveryObserver: DeliveryObserver },
+/** Receives events. Only GitHub calls it, so it is not in the OpenAPI document; see docs/git.md. */
+export function githubEventRoutes(
+  { db, clock, githubObserver }: { db: Db; clock: Clock; githubObserver: GithubObserver },
   { publicRoute }: RouteWrapper,
 ) {
-  const inFlight = createDeliveryLimiter()
+  const inFlight = createEventLimiter()
   const receive = publicRoute(async (context, { org_id: org }: { org_id: string }) => {
-    // Loaded with the first delivery, because many services never get one.
-    const { parseSignature, receiveDelivery, requireWebhook, verifyDelivery } = await import('./receive.ts')
+    // Loaded with the first event, because many services never get one.
+    const { parseSignature, receiveEvent, requireWebhook, verifySignature } = await import('./receive.ts')
     const { headers } = context.request
     const signature = parseSignature(headers.get('x-hub-signature-256'))
     const { organisationId, secret } = await requireWebhook(db, org)
     return inFlight.run(organisationId, async (reserve) => {
       const body = await readBody(context, maxBytes, (bytes) => bytes, reserve)
-      await verifyDelivery(secret, body, signature)
+      await verifySignature(secret, body, signature)
       const payload = parsePayload(context.request, await decodeInTurn(body))
       context.caller = { org }
-      const delivery = {
+      const received = {
         event: headers.get('x-github-event') ?? '',
         id: headers.get('x-github-delivery') ?? '',
         signature,
         payload,
       }
-      const result = await receiveDelivery(db, clock, organisationId, delivery, context.deadline)
-      // After the commit. If it fails, GitHub's redelivery is answered as repeated.
-      await updateLastDelivery(db.sql, organisationId, {
+      const result = await receiveEvent(db, clock, organisationId, received, context.deadline)
+      // After the commit. If it fails, the event is answered as repeated when GitHub sends it again.
+      await updateLastEvent(db.sql, organisationId, {
         at: clock.now(),
-        event: delivery.event.slice(0, 100),
+        event: received.event.slice(0, 100),
         outcome: result.outcome,
       })
-      deliveryObserver.ended(result, org)
+      githubObserver.ended(result, org)
       return context.replyData(result)
     })
   })
   // The handler reads the body, because the signature covers its exact bytes.
-  return new Elysia({ name: 'github deliveries' }).post('/webhooks/github/:org_id', receive)
+  return new Elysia({ name: 'github events' }).post('/webhooks/github/:org_id', receive)
 }
 
 /** Bounds the bodies in memory, because a signature can be checked only at the end. The largest body fits. */
-export const createDeliveryLimiter = () =>
+export const createEventLimiter = () =>
   createInFlightLimiter({
     perTenant: { requests: 128, bytes: 32 * mebibyte },
     inAll: { requests: 512, bytes: 128 * mebibyte },
-    rejectWith: () => unavailable('overload', 'Too many deliveries are in flight. Send this one again shortly.'),
+    rejectWith: () => unavailable('overload', 'Too many events are in flight. Send this one again shortly.'),
   })
 
 /** GitHub sends JSON, or a form that contains it: the webhook's setting decides. */

@@ -120,14 +120,14 @@ export const GithubWebhook = envelopeOf(
   { org: 'org_1aB2c3D4e5F6g7H8', path: '/webhooks/github/org_1aB2c3D4e5F6g7H8', secret: 'x'.repeat(43) },
 )
 
-const GithubDelivery = Type.Object(
+const GithubEvent = Type.Object(
   {
     received_at: Type.String({ format: 'date-time' }),
-    event: Type.String({ description: 'The event, such as push' }),
+    name: Type.String({ description: 'The name of the event, such as push' }),
     outcome: Type.String({ description: 'What it led to, such as recorded' }),
     message: Type.String(),
   },
-  { title: 'GithubDelivery' },
+  { title: 'GithubEvent' },
 )
 
 export const ShownGithubWebhook = envelopeOf(
@@ -135,16 +135,16 @@ export const ShownGithubWebhook = envelopeOf(
     org: organisation,
     path,
     secret_created_at: nullable(Type.String({ format: 'date-time' }), 'Null without a secret'),
-    last_delivery: nullable(GithubDelivery, 'The last one that was signed with this secret; null for none'),
+    last_event: nullable(GithubEvent, 'The last one that was signed with this secret; null for none'),
   }),
   'ShownGithubWebhook',
   {
     org: 'org_1aB2c3D4e5F6g7H8',
     path: '/webhooks/github/org_1aB2c3D4e5F6g7H8',
     secret_created_at: '2026-11-14T23:35:00.000Z',
-    last_delivery: {
+    last_event: {
       received_at: '2026-11-14T23:40:00.000Z',
-      event: 'push',
+      name: 'push',
       outcome: 'recorded',
       message: 'The histories have new or changed entries.',
     },
@@ -162,29 +162,29 @@ export type Gap = keyof typeof gaps
 
 const messages = {
   recorded: 'The histories have new or changed entries.',
-  unchanged: 'The delivery changed no history.',
-  repeated: 'The delivery was already recorded.',
+  unchanged: 'The event changed no history.',
+  repeated: 'The event was already recorded.',
   ignored: 'This event does not change a history.',
   unlinked_repository: 'No prompt is linked to a file of this repository.',
   unlinked_files: 'No prompt is linked to a file that this push changes.',
 }
 
-export type DeliveryOutcome = keyof typeof messages | Gap
+export type EventOutcome = keyof typeof messages | Gap
 
-export const outcomes = Object.keys({ ...messages, ...gaps }) as DeliveryOutcome[]
+export const outcomes = Object.keys({ ...messages, ...gaps }) as EventOutcome[]
 
-export const isGap = (outcome: DeliveryOutcome): outcome is Gap => outcome in gaps
+export const isGap = (outcome: EventOutcome): outcome is Gap => outcome in gaps
 
-export type DeliveryResult = { recorded: number; outcome: DeliveryOutcome; message: string }
+export type EventResult = { recorded: number; outcome: EventOutcome; message: string }
 
-export const resultOf = (outcome: DeliveryOutcome, recorded = 0): DeliveryResult => ({
+export const resultOf = (outcome: EventOutcome, recorded = 0): EventResult => ({
   recorded,
   outcome,
   message: isGap(outcome) ? `${gaps[outcome]}. Run prompt-signals sync to complete the histories.` : messages[outcome],
 })
 
 /** GitHub sends a ping when the webhook is added. */
-export const pingResult: DeliveryResult = { ...resultOf('ignored'), message: 'Ping received: the webhook works.' }
+export const pingResult: EventResult = { ...resultOf('ignored'), message: 'Ping received: the webhook works.' }
 
 /** `org` is the public id of the organisation. */
-export type DeliveryObserver = { ended(result: DeliveryResult, org: string): void }
+export type GithubObserver = { ended(result: EventResult, org: string): void }

@@ -1,4 +1,4 @@
-// The webhook of an organisation: its secret, its last delivery, and how long deliveries are kept.
+// The webhook of an organisation: its secret, its last event, and how long events are kept.
 import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
@@ -11,8 +11,8 @@ import { selectWebhookState, upsertWebhook } from './store.ts'
 
 /** More than 256 bits of randomness. */
 const secretLength = 43
-/** GitHub redelivers for three days at most. */
-const deliveriesKeptMs = 7 * dayMs
+/** GitHub sends an event again for three days at most. */
+const eventsKeptMs = 7 * dayMs
 /** How long pushes wait for a pull request from their branch, and closed pull requests to be reopened. */
 const workKeptMs = 365 * dayMs
 
@@ -35,19 +35,24 @@ export async function showWebhook(db: Db, { org, organisationId }: { org: string
     org,
     path: pathOf(org),
     secret_created_at: createdAt,
-    last_delivery:
+    last_event:
       at && event !== undefined && outcome
-        ? { received_at: at, event, outcome, message: (event === 'ping' ? pingResult : resultOf(outcome)).message }
+        ? {
+            received_at: at,
+            name: event,
+            outcome,
+            message: (event === 'ping' ? pingResult : resultOf(outcome)).message,
+          }
         : null,
   }
 }
 
 const pathOf = (org: string): string => `/webhooks/github/${org}`
 
-/** Deletes deliveries, pushes and pull requests that are past their retention time. */
-export async function pruneDeliveries(db: Db, now: Date): Promise<void> {
+/** Deletes events, pushes and pull requests that are past their retention time. */
+export async function pruneGithub(db: Db, now: Date): Promise<void> {
   const workKeptSince = new Date(now.getTime() - workKeptMs)
-  await pruneTable(db, 'github_deliveries', 'received_at', new Date(now.getTime() - deliveriesKeptMs))
+  await pruneTable(db, 'github_events', 'received_at', new Date(now.getTime() - eventsKeptMs))
   await pruneTable(db, 'github_affected_prompts', 'pushed_at', workKeptSince)
   // Pull requests are deleted after the pushes, because a merged pull request marks earlier pushes to its branch as merged.
   await pruneTable(db, 'github_pull_requests', 'closed_at', workKeptSince)

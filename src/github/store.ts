@@ -1,8 +1,8 @@
 import type { Sql } from '../db/client.ts'
 import type { Person } from '../git/entries.ts'
-import type { DeliveryOutcome } from './schema.ts'
+import type { EventOutcome } from './schema.ts'
 
-/** A repository that delivers to an organisation. The id (repositoryIdOf) stays the same when the name changes. */
+/** A repository whose events an organisation gets. The id (repositoryIdOf) stays the same when the name changes. */
 export type RepositoryRef = { organisationId: number; repositoryId: number }
 
 export type Webhook = { org: string; organisationId: number; secret: string }
@@ -21,24 +21,24 @@ export async function upsertWebhook(sql: Sql, organisationId: number, secret: st
     insert into github_webhooks (organisation_id, secret, created_at)
     values (${organisationId}, ${secret}, ${at})
     on conflict (organisation_id) do update set secret = excluded.secret, created_at = excluded.created_at,
-      last_delivery_at = null, last_event = null, last_outcome = null`
+      last_event_at = null, last_event = null, last_outcome = null`
 }
 
-type LastDelivery = { at: Date; event: string; outcome: DeliveryOutcome }
+type LastEvent = { at: Date; event: string; outcome: EventOutcome }
 
-/** Keeps the newest delivery, because they arrive concurrently. */
-export async function updateLastDelivery(sql: Sql, organisationId: number, last: LastDelivery): Promise<void> {
+/** Keeps the newest event, because they arrive concurrently. */
+export async function updateLastEvent(sql: Sql, organisationId: number, last: LastEvent): Promise<void> {
   await sql`
     update github_webhooks
-    set last_delivery_at = ${last.at}, last_event = ${last.event}, last_outcome = ${last.outcome}
-    where organisation_id = ${organisationId} and coalesce(last_delivery_at, '-infinity') <= ${last.at}`
+    set last_event_at = ${last.at}, last_event = ${last.event}, last_outcome = ${last.outcome}
+    where organisation_id = ${organisationId} and coalesce(last_event_at, '-infinity') <= ${last.at}`
 }
 
-type WebhookState = { createdAt: Date } & Partial<LastDelivery>
+type WebhookState = { createdAt: Date } & Partial<LastEvent>
 
 export async function selectWebhookState(sql: Sql, organisationId: number): Promise<WebhookState | undefined> {
   const [row] = await sql<WebhookState>`
-    select created_at as "createdAt", last_delivery_at as at, last_event as event, last_outcome as outcome
+    select created_at as "createdAt", last_event_at as at, last_event as event, last_outcome as outcome
     from github_webhooks
     where organisation_id = ${organisationId}`
   return row
@@ -50,20 +50,20 @@ export async function lockRepository(sql: Sql, { organisationId, repositoryId }:
 }
 
 /** The signature is a hash of the body. */
-export type DeliveryKey = { id: string; signature: string }
+export type GithubEventKey = { id: string; signature: string }
 
-/** Returns false if the delivery, or one with the same body, was already recorded. */
-export async function insertDelivery(sql: Sql, organisationId: number, { id, signature }: DeliveryKey, at: Date) {
+/** Returns false if the event, or one with the same body, was already recorded. */
+export async function insertGithubEvent(sql: Sql, organisationId: number, { id, signature }: GithubEventKey, at: Date) {
   const rows = await sql`
-    insert into github_deliveries (organisation_id, delivery, signature, received_at)
+    insert into github_events (organisation_id, id, signature, received_at)
     values (${organisationId}, ${id}, ${signature}, ${at})
     on conflict do nothing
     returning 1`
   return rows.length > 0
 }
 
-/** The name of a repository, and the time of the latest delivery that brought it, by GitHub's clock. */
-type RepositoryName = { name: string; seenAt: Date }
+/** The name of a repository, and the time of the latest event with it, by GitHub's clock. */
+export type RepositoryName = { name: string; seenAt: Date }
 
 export async function selectRepository(sql: Sql, repo: RepositoryRef): Promise<RepositoryName | undefined> {
   const [row] = await sql<RepositoryName>`
@@ -157,7 +157,7 @@ export const selectPushes = (sql: Sql, repo: RepositoryRef, { branch, commitSha 
 
 /**
  * Upserts a pull request from an event. A late event changes nothing, and a merge is final: GitHub's times are whole seconds.
- * A late `opened` gets the known head, at which a late push records the opening.
+ * A late `opened` uses the stored head, so that both orders of events record the same commit.
  */
 export async function savePullRequest(sql: Sql, repo: RepositoryRef, pr: PullRequest, action: string) {
   const row = { organisation_id: repo.organisationId, repository_id: repo.repositoryId, ...pr }
@@ -179,21 +179,31 @@ export async function savePullRequest(sql: Sql, repo: RepositoryRef, pr: PullReq
   return { ...pr, ...known }
 }
 
-/** The pull requests from a branch that a stored push to it belongs to. */
-export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, { branch, commitSha }: Head) =>
+/** Which pushes to its branch a pull request consists of. A time that is null is no bound. */
+export type PushWindow = { branch: string; since: Date | null; until: Date | null; headSha: string }
+
+/** The pull requests from a branch of the repository. */
+export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, branch: string) =>
   sql<PullRequest>`
-    select * from github_pull_requests pr
+    select * from github_pull_requests
     where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and head_branch = ${branch}
-      and head_repository_id = ${repo.repositoryId} and base_branch <> ${branch}
-      and exists (select from github_prompts_on_branch(pr) a where a.head_sha = ${commitSha})
+      and head_repository_id = ${repo.repositoryId}
     order by number`
 
-/** The merged pull requests whose merge commit is in the push. */
+/** The commits that were pushed to a branch within a window and change prompts. */
+export const selectBranchPushes = (sql: Sql, repo: RepositoryRef, { branch, since, until, headSha }: PushWindow) =>
+  sql<{ promptId: number; shas: string[] }>`
+    select prompt_id as "promptId", to_json(prompt_shas) as shas
+    from github_affected_prompts
+    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and branch = ${branch}
+      and pushed_at > coalesce(${since}, '-infinity'::timestamptz)
+      and (pushed_at <= coalesce(${until}, 'infinity'::timestamptz) or head_sha = ${headSha})`
+
+/** The merged pull requests whose merge commit is in the push, each with the prompts it is known to change. */
 export const selectMerges = (sql: Sql, repo: RepositoryRef, { head: { branch, commitSha }, shas }: Push) =>
-  sql<MergedPullRequest>`
+  sql<Omit<MergedPullRequest, 'branch_shas'>>`
     select
       pr.*,
-      array_to_json(array(select unnest(a.prompt_shas) from github_prompts_on_branch(pr) a)) as branch_shas,
       array_to_json(array(
         select p.prompt_id from github_pull_request_prompts p
         where p.organisation_id = pr.organisation_id and p.repository_id = pr.repository_id and p.number = pr.number
@@ -203,32 +213,27 @@ export const selectMerges = (sql: Sql, repo: RepositoryRef, { head: { branch, co
       and merge_commit_sha = any(${[commitSha, ...shas]}::text[]) and state = 'merged' and base_branch = ${branch}
     order by number`
 
-const promptIdsOf = async (rows: Promise<{ promptId: number }[]>) => (await rows).map(({ promptId }) => promptId)
-
-/** Adds the prompts that were pushed to the pull request's branch. Returns the new ones. */
-export const addBranchPrompts = (sql: Sql, repo: RepositoryRef, number: number) =>
-  promptIdsOf(sql`
+/** Adds prompts to those that a pull request changes. Returns the new ones. */
+export async function addPrompts(sql: Sql, repo: RepositoryRef, number: number, promptIds: number[]) {
+  const rows = await sql<{ promptId: number }>`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
-    select pr.organisation_id, pr.repository_id, pr.number, a.prompt_id
-    from github_pull_requests pr
-    cross join lateral github_prompts_on_branch(pr) a
-    where pr.organisation_id = ${repo.organisationId} and pr.repository_id = ${repo.repositoryId} and pr.number = ${number}
+    select distinct ${repo.organisationId}::bigint, ${repo.repositoryId}::bigint, ${number}::integer, id
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) id
     on conflict do nothing
-    returning prompt_id as "promptId"`)
+    returning prompt_id as "promptId"`
+  return rows.map(({ promptId }) => promptId)
+}
 
-/** Leaves out prompts that were only pushed before the pull request or after its end, which may arrive in any order. */
-export const selectPullRequestPrompts = (sql: Sql, repo: RepositoryRef, number: number) =>
-  promptIdsOf(sql`
-    select p.prompt_id as "promptId"
+/** The prompts that a pull request is known to change, and whether a push to its branch is known that changes them. */
+export const selectPullRequestPrompts = (sql: Sql, repo: RepositoryRef, number: number, branch: string) =>
+  sql<{ promptId: number; isPushed: boolean }>`
+    select
+      p.prompt_id as "promptId",
+      exists (
+        select from github_affected_prompts a
+        where a.organisation_id = p.organisation_id and a.repository_id = p.repository_id and a.branch = ${branch}
+          and a.prompt_id = p.prompt_id
+      ) as "isPushed"
     from github_pull_request_prompts p
-    join github_pull_requests pr using (organisation_id, repository_id, number)
     where p.organisation_id = ${repo.organisationId} and p.repository_id = ${repo.repositoryId} and p.number = ${number}
-      and (
-        p.prompt_id in (select a.prompt_id from github_prompts_on_branch(pr) a)
-        or not exists (
-          select from github_affected_prompts a
-          where a.organisation_id = pr.organisation_id and a.repository_id = pr.repository_id
-            and a.branch = pr.head_branch and a.prompt_id = p.prompt_id
-        )
-      )
-    order by p.prompt_id`)
+    order by p.prompt_id`

@@ -1,4 +1,4 @@
-// Decides how the entries of one source change a history. A source is a clone (git), GitHub's deliveries or a client. The
+// Decides how the entries of one source change a history. A source is a clone (git), GitHub's events or a client. The
 // result does not depend on the order of the reports, nor on repeats; docs/interface.md and docs/git.md have the rules.
 import { isDeepStrictEqual } from 'node:util'
 import {

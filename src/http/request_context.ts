@@ -26,7 +26,7 @@ export class RequestContext implements Timed {
   /** The client's X-Request-Id, else the id of the client's trace, else a new one. */
   readonly requestId: string
   readonly traceId: string | undefined
-  /** Public ids of the organisation and the API key; a signed webhook delivery has no key. */
+  /** Public ids of the organisation and the API key; a signed event of GitHub has no key. */
   caller: { org: string; key?: string } | undefined
   cors: Record<string, string> | undefined
   /** Rejects when the key has ended or lost a right since. Undefined for a route without a key. */

@@ -2,7 +2,7 @@
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
 import { unavailableReasons } from '../errors.ts'
-import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/schema.ts'
+import { type GithubObserver, outcomes as githubOutcomes, isGap } from '../github/schema.ts'
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
@@ -67,11 +67,11 @@ export function createMetrics(log: Log) {
     read: labelledCounter('history_pages_total', 'History pages by source', 'source', ['cache', 'database']),
     cached: gauge('history_cache_characters', 'Characters held in the history page cache'),
   }
-  const countDelivery = labelledCounter(
-    'github_deliveries_total',
-    'Signed GitHub deliveries by outcome; unlinked_repository, unlinked_files: no prompt is linked; force_push, too_many_commits, files_not_listed: incomplete',
+  const countGithubEvent = labelledCounter(
+    'github_events_total',
+    'Signed GitHub events by outcome; unlinked_repository, unlinked_files: no prompt is linked; force_push, too_many_commits, files_not_listed: incomplete',
     'outcome',
-    deliveryOutcomes,
+    githubOutcomes,
   )
   const countAttempt = labelledCounter(
     'webhook_attempts_total',
@@ -126,12 +126,12 @@ export function createMetrics(log: Log) {
     } satisfies SignalObserver,
     gate: countDecision satisfies (decision: GateDecision) => void,
     history,
-    deliveries: {
+    github: {
       ended({ outcome, message }, org) {
-        countDelivery(outcome)
-        if (isGap(outcome)) log.warn({ org, outcome }, `GitHub delivery incomplete: ${message}`)
+        countGithubEvent(outcome)
+        if (isGap(outcome)) log.warn({ org, outcome }, `GitHub event incomplete: ${message}`)
       },
-    } satisfies DeliveryObserver,
+    } satisfies GithubObserver,
     webhooks: {
       attempted: countAttempt,
       disabled: (endpoint) => log.warn(endpoint, 'webhook endpoint disabled'),

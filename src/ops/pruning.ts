@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ClockSkewError, readTrustedTime } from '../db/prune.ts'
-import { pruneDeliveries } from '../github/settings.ts'
+import { pruneGithub } from '../github/settings.ts'
 import { pruneIdempotencyKeys } from '../idempotency/replay.ts'
 import { runPeriodically } from '../lib/periodic.ts'
 import type { Log } from '../log.ts'
@@ -23,7 +23,7 @@ export function startPruning({ db, clock, log, observer, isStopping }: Options) 
   let applyRetentions: Promise<(now: Date) => Promise<void>> | undefined
   const prunings: Record<string, (now: Date) => Promise<void>> = {
     idempotency_keys: (now) => pruneIdempotencyKeys(db, now),
-    deliveries: (now) => pruneDeliveries(db, now),
+    github: (now) => pruneGithub(db, now),
     events: (now) => pruneEvents(db, now),
     async signals(now) {
       applyRetentions ??= import('../signals/erase.ts').then(({ createRetentions }) =>

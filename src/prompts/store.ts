@@ -112,7 +112,7 @@ export async function updatePrompt(
 
 /**
  * Ignores a sighting older than the stored one. The caller has locked the prompts. Setting a column of a key would need a
- * stronger lock, and could deadlock with a delivery whose foreign keys lock the same prompts.
+ * stronger lock, and could deadlock with an event of GitHub whose foreign keys lock the same prompts.
  */
 export async function markFilesSeen(sql: Sql, organisationId: number, seen: FileSeen[]): Promise<void> {
   if (seen.length === 0) return

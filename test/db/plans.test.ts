@@ -1,7 +1,7 @@
 // Plans are made once and kept. Those made while a table was empty must not scan it once the service has seen it grow.
 import { expect, test } from 'bun:test'
 import { analyzeGrownTables } from '../../src/db/analyze.ts'
-import { pruneDeliveries } from '../../src/github/settings.ts'
+import { pruneGithub } from '../../src/github/settings.ts'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { eraseBefore } from '../../src/signals/store_bulk.ts'
 import type { Client } from '../client.ts'
@@ -49,7 +49,7 @@ async function exercise(round: string): Promise<void> {
   await hook.deliver('pull_request', pullRequest('opened'))
   await hook.deliver('pull_request', merged())
   await pruneIdempotencyKeys(db, clock.now())
-  await pruneDeliveries(db, clock.now())
+  await pruneGithub(db, clock.now())
 }
 
 async function readSignals(replica: Client, prompt: string, key: string): Promise<void> {
@@ -102,7 +102,7 @@ const fill = () =>
     select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', p.id, 'main', now()
     from prompts p where p.name = 'Other';
     insert into github_webhooks (organisation_id, secret, created_at) select id, 'x', now() from others;
-    insert into github_deliveries (organisation_id, delivery, signature, received_at)
+    insert into github_events (organisation_id, id, signature, received_at)
     select id, n, 'sha256=' || encode(sha256(n::text::bytea), 'hex'), now() from others;
     insert into github_affected_prompts (
       organisation_id, repository_id, branch, head_sha, prompt_id, pushed_at, prompt_shas, push_shas, all_new)

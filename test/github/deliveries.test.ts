@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
-import { pruneDeliveries } from '../../src/github/settings.ts'
+import { pruneGithub } from '../../src/github/settings.ts'
 import type { Answer } from '../client.ts'
 import { useOwnService } from '../use.ts'
 import { change, createHook, headersOf, hookEachTest, paths, type Sending } from './hook.ts'
@@ -119,7 +119,7 @@ test('a delivery that is sent again does nothing, whatever happened since', asyn
   await hook.send('pull_request', pullRequest('closed', { head: 'main', closedAt: '2026-11-14T14:00:00Z' }))
   const before = await hook.history('greeting')
   const { body } = await hook.deliver('pull_request', { ...opening, action: 'reopened' }, { delivery })
-  const repeated = { recorded: 0, outcome: 'repeated', message: 'The delivery was already recorded.' }
+  const repeated = { recorded: 0, outcome: 'repeated', message: 'The event was already recorded.' }
   expect(body.data).toEqual(repeated)
   await hook.send('push', push({ commits: [{ modified: [paths.farewell] }] }))
   expect(await hook.history('greeting')).toEqual(before)
@@ -182,10 +182,10 @@ test('deliveries are remembered for a week, and pushes for a year', async () => 
   await hook.send('push', push({ branch: 'warmer', commits: [change] }))
   const left = async (instant: string) => {
     service.clock.set(instant)
-    await pruneDeliveries(db, service.clock.now())
+    await pruneGithub(db, service.clock.now())
     const [counts] = await db.sql`
       select
-        (select count(*) from github_deliveries d join organisations o on o.id = d.organisation_id
+        (select count(*) from github_events d join organisations o on o.id = d.organisation_id
          where o.public_id = ${hook.tenant.org}) as deliveries,
         (select count(*) from github_affected_prompts) as pushes`
     return counts
@@ -206,7 +206,7 @@ test('a pull request is remembered for a year after it has ended, and an open on
   await hook.send('pull_request', pullRequest('opened', { number: 3, base: 'develop' }))
   const left = async (instant: string) => {
     service.clock.set(instant)
-    await pruneDeliveries(db, service.clock.now())
+    await pruneGithub(db, service.clock.now())
     const rows = await db.sql<{ number: number; prompts: number }>`
       select number, (select count(*) from github_pull_request_prompts p where p.number = r.number) as prompts
       from github_pull_requests r

@@ -1,6 +1,6 @@
 // Bodies are held in memory until their signature is checked, so they are bounded by organisation and in total.
 import { expect, test } from 'bun:test'
-import { createDeliveryLimiter } from '../../src/github/routes.ts'
+import { createEventLimiter } from '../../src/github/routes.ts'
 import { eventually } from '../program.ts'
 import { formatRequest, isWhole, openConnection, type RawConnection } from '../socket.ts'
 import { useOwnService } from '../use.ts'
@@ -52,7 +52,7 @@ test.each([
   await eventually(() => senders.filter(isTurnedAway).length, turnedAway, 30_000)
   const [head = '', body = ''] = senders.find(isTurnedAway)?.answer().split('\r\n\r\n') ?? []
   expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
-  const message = 'Too many deliveries are in flight. Send this one again shortly.'
+  const message = 'Too many events are in flight. Send this one again shortly.'
   expect(JSON.parse(body)).toEqual({ error: { code: 'unavailable', message, request_id: expect.any(String) } })
   const large = `${JSON.stringify(deploy())}${' '.repeat(8 * mebibyte)}`
   expect((await hook.deliver('push', {}, { body: large })).status).toBe(503)
@@ -62,7 +62,7 @@ test.each([
 })
 
 test('all organisations together have a bound, and what one releases is free for the next', async () => {
-  const limit = createDeliveryLimiter()
+  const limit = createEventLimiter()
   const last = Promise.withResolvers<void>()
   const hold = (organisationId: number) =>
     limit.run(organisationId, async (reserve) => {
@@ -70,7 +70,7 @@ test('all organisations together have a bound, and what one releases is free for
       await last.promise
     })
   const held = [1, 2, 3, 4].map(hold)
-  await expect(hold(5)).rejects.toThrow('Too many deliveries')
+  await expect(hold(5)).rejects.toThrow('Too many events')
   last.resolve()
   await Promise.all(held)
   await hold(5)

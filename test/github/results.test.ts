@@ -17,7 +17,7 @@ const unlisted = () => {
 const sync = 'Run prompt-signals sync to complete the histories.'
 const messages = {
   recorded: 'The histories have new or changed entries.',
-  unchanged: 'The delivery changed no history.',
+  unchanged: 'The event changed no history.',
   ignored: 'This event does not change a history.',
   unlinked_repository: 'No prompt is linked to a file of this repository.',
   unlinked_files: 'No prompt is linked to a file that this push changes.',
@@ -28,7 +28,7 @@ const messages = {
 
 async function readCounts(): Promise<Record<string, number>> {
   const text = await service.services.metrics.text()
-  const lines = text.matchAll(/^prompt_signals_github_deliveries_total\{outcome="(\w+)"\} (\d+)$/gm)
+  const lines = text.matchAll(/^prompt_signals_github_events_total\{outcome="(\w+)"\} (\d+)$/gm)
   return Object.fromEntries([...lines].map(([, outcome, count]) => [outcome, Number(count)]))
 }
 
@@ -79,8 +79,8 @@ test('an unsigned delivery is not counted', async () => {
 test('only an incomplete delivery is logged', () => {
   const warnings: unknown[] = []
   const log = { warn: (...line: unknown[]) => warnings.push(line) }
-  const { deliveries } = createMetrics(log as never)
-  deliveries.ended({ recorded: 1, outcome: 'recorded', message: 'Recorded.' }, 'org_1')
-  deliveries.ended({ recorded: 0, outcome: 'force_push', message: 'Run sync.' }, 'org_1')
-  expect(warnings).toEqual([[{ org: 'org_1', outcome: 'force_push' }, 'GitHub delivery incomplete: Run sync.']])
+  const { github } = createMetrics(log as never)
+  github.ended({ recorded: 1, outcome: 'recorded', message: 'Recorded.' }, 'org_1')
+  github.ended({ recorded: 0, outcome: 'force_push', message: 'Run sync.' }, 'org_1')
+  expect(warnings).toEqual([[{ org: 'org_1', outcome: 'force_push' }, 'GitHub event incomplete: Run sync.']])
 })

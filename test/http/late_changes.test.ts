@@ -38,7 +38,7 @@ function hold(lock: string) {
 const countRows = () =>
   service.services.db.sql`
     select (select count(*) from audit_log) as changes, (select count(*) from idempotent_requests) as requests,
-      (select count(*) from github_deliveries) as deliveries, (select count(*) from history_entries) as entries,
+      (select count(*) from github_events) as events, (select count(*) from history_entries) as entries,
       (select count(*) from signals) as signals, (select sum(used) from signal_usage) as used`
 
 test('no change is made after its caller got an error, and the same request makes it later', async () => {
@@ -81,7 +81,7 @@ test('no change is made after its caller got an error, and the same request make
   const lookUps = hold('api_keys, github_webhooks in access exclusive')
   await lookUps.held
   // The embedded engine serves the sessions in the order in which they ask: this one comes after the look-ups.
-  const changes = hold('audit_log, signals, history_entries, github_deliveries in share')
+  const changes = hold('audit_log, signals, history_entries, github_events in share')
   if (engine === 'postgres') await changes.held
   const sentAt = performance.now()
   const answers = requests.map(async ([name, request]) => [name, await request()])

@@ -11,7 +11,7 @@ const dayMs = 86_400_000
 
 const shiftClock = (ms: number) => service.clock.set(new Date(Date.now() + ms).toISOString())
 
-/** Two signals, an idempotency key of a signal, one of another request and a delivery, all of which have expired. */
+/** Two signals, an idempotency key of a signal, one of another request and an event of GitHub, all of which have expired. */
 async function fillExpired(): Promise<void> {
   const { db } = service.services
   const longAgo = new Date(Date.now() - 40 * dayMs).toISOString()
@@ -24,7 +24,7 @@ async function fillExpired(): Promise<void> {
     insert into idempotent_requests (organisation_id, key, fingerprint, created_at)
     select id, 'a', sha256('a'), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
   await db.sql`
-    insert into github_deliveries (organisation_id, delivery, signature, received_at)
+    insert into github_events (organisation_id, id, signature, received_at)
     select id, 'a', 'sha256=' || repeat('a', 64), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
 }
 
@@ -47,7 +47,7 @@ async function countRows(): Promise<number[]> {
   const [row = {}] = await service.services.db.sql`
     select
       (select count(*)::int from signals) as a, (select count(*)::int from idempotency_keys) as b,
-      (select count(*)::int from idempotent_requests) as c, (select count(*)::int from github_deliveries) as d`
+      (select count(*)::int from idempotent_requests) as c, (select count(*)::int from github_events) as d`
   return Object.values(row) as number[]
 }
 
@@ -60,14 +60,8 @@ test('rows expire by the time of the database, and nothing is pruned while the c
     await prune()
     expect(await countRows()).toEqual([2, 1, 1, 1])
     const lines = (logged.mock.calls as unknown as [{ pruning: string; skew_seconds: number }, string][]).splice(0)
-    expect(lines.map(([, message]) => message)).toEqual(Array(5).fill('pruning refused: clocks differ'))
-    expect(lines.map(([{ pruning }]) => pruning).sort()).toEqual([
-      'deliveries',
-      'events',
-      'idempotency_keys',
-      'signals',
-      'texts',
-    ])
+    expect(lines.map(([, message]) => message)).toEqual(Array(4).fill('pruning refused: clocks differ'))
+    expect(lines.map(([{ pruning }]) => pruning).sort()).toEqual(['events', 'github', 'idempotency_keys', 'signals'])
     expect(Math.abs((lines[0]?.[0].skew_seconds ?? 0) - seconds)).toBeLessThan(10)
     const [, shown] = /^prompt_signals_clock_skew_seconds (\S+)$/m.exec(await metrics.text()) ?? []
     expect(Math.abs(Number(shown) - seconds)).toBeLessThan(10)

@@ -50,8 +50,8 @@ export function Webhooks() {
       {isAsking && (
         <FormDialog title="Replace secret" does="Replace" onSubmit={make} onClose={() => setAsking(false)}>
           <p>
-            A new secret replaces the current one immediately. GitHub’s deliveries are rejected until you enter the new
-            one there.
+            A new secret replaces the current one immediately. GitHub’s events are rejected until you enter the new one
+            there.
           </p>
         </FormDialog>
       )}
@@ -62,7 +62,7 @@ export function Webhooks() {
 const urlOf = (path: string): string => new URL(path.slice(1), root).href
 
 /** Whether there is a secret, since when, and whether GitHub uses it. */
-const State = ({ webhook: { path, secret_created_at: since, last_delivery: last } }: { webhook: Webhook }) => (
+const State = ({ webhook: { path, secret_created_at: since, last_event: last } }: { webhook: Webhook }) => (
   <dl>
     <dt>Payload URL</dt>
     <dd>
@@ -80,11 +80,11 @@ const State = ({ webhook: { path, secret_created_at: since, last_delivery: last 
     </dd>
     {since && (
       <>
-        <dt>Last delivery</dt>
+        <dt>Last event</dt>
         <dd>
           {last ? (
             <>
-              <Text>{last.event}</Text>, <When time={last.received_at} />
+              <Text>{last.name}</Text>, <When time={last.received_at} />
               <span class="detail">{last.message}</span>
             </>
           ) : (
