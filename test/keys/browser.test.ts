@@ -4,32 +4,37 @@ import { gzipSync } from 'node:zlib'
 import { invalid } from '../client.ts'
 import { postText } from '../signals/fixtures.ts'
 import { exchange, formatSignal } from '../socket.ts'
-import { useAdmin, useService, useTenant } from '../use.ts'
-import { createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
+import { SHOP, useBrowserKeys, usedBy } from './pages.ts'
 
-const service = useService()
-const tenant = useTenant(service)
-const admin = useAdmin(service, tenant)
-
-const browserKey = (more?: object) => createBrowserKey(service, admin.key, more)
-
-const post = (key: string, headers?: Record<string, string>, prompt = tenant.prompt, value?: string) =>
-  postFromPage(service, prompt, key, headers, value)
-
-const getHistory = (key: string) => service.get(`/prompts/${tenant.prompt}/history`, key, { origin: SHOP })
+const { service, tenant, admin, browserKey, rotate, change, post } = useBrowserKeys()
 
 const corsOf = (headers: Headers) =>
   Object.fromEntries([...headers].filter(([name]) => name.startsWith('access-control')))
 
-test('a page of an allowed origin records a signal, and may read the answer', async () => {
+test('a page of an allowed origin may read every answer; no other caller gets a CORS header', async () => {
   const { key } = await browserKey({ origins: ['https://*.example.com'] })
-  const { status, headers } = await post(key, { origin: SHOP })
-  expect(status).toBe(201)
-  expect(headers.get('vary')).toBe('origin')
-  expect(corsOf(headers)).toEqual({
+  const { key: full } = await browserKey({ monthly_limit: 0 })
+  const origin = { origin: SHOP }
+  const getHistory = (key: string) => service.get(`/prompts/${tenant.prompt}/history`, key, origin)
+  const readable = {
     'access-control-allow-origin': SHOP,
     'access-control-expose-headers': expect.stringContaining('ratelimit'),
-  })
+  }
+  for (const [answer, status, cors] of [
+    [await post(key, origin), 201, readable],
+    [await getHistory(full), 403, readable],
+    [await post(full, origin, 'pmt_none'), 404, readable],
+    [await post(full, origin, tenant.prompt, 'maybe'), 422, readable],
+    [await post(full, origin), 429, readable],
+    [await post(key), 201, {}],
+    [await post(tenant.key, origin), 201, {}],
+    [await post(tenant.key, origin, 'pmt_none'), 404, {}],
+    [await post('psk_wrong', origin), 401, {}],
+    [await getHistory(tenant.key), 200, {}],
+  ] as const) {
+    expect({ status: answer.status, cors: corsOf(answer.headers) }).toEqual({ status, cors })
+    if (cors === readable) expect(answer.headers.get('vary')).toBe('origin')
+  }
 })
 
 test('a signal of a page has a body of at most 32 KiB, as it is or decompressed', async () => {
@@ -41,20 +46,6 @@ test('a signal of a page has a body of at most 32 KiB, as it is or decompressed'
   const large = signal(32 * 1024 + 1)
   for (const answer of [await send(large), await send(gzipSync(large), { 'content-encoding': 'gzip' })]) {
     expect(answer).toMatchObject(invalid(['', 'must be at most 32 KiB']))
-  }
-})
-
-test('the page may read rejections too', async () => {
-  const { key } = await browserKey({ monthly_limit: 0 })
-  const origin = { origin: SHOP }
-  for (const [answer, status] of [
-    [await getHistory(key), 403],
-    [await post(key, origin, 'pmt_none'), 404],
-    [await post(key, origin, tenant.prompt, 'maybe'), 422],
-    [await post(key, origin), 429],
-  ] as const) {
-    expect(answer.status).toBe(status)
-    expect(answer.headers.get('access-control-allow-origin')).toBe(SHOP)
   }
 })
 
@@ -74,20 +65,6 @@ test.each([
   expect(answer).toContain('"code":"forbidden"')
   expect(answer).not.toContain('"scope"')
   expect(await usedBy(service, id)).toBe(0)
-})
-
-test('a browser key works without an Origin and then gets no CORS header; another key never gets one', async () => {
-  const { key } = await browserKey()
-  for (const [answer, status] of [
-    [await post(key), 201],
-    [await post(tenant.key, { origin: SHOP }), 201],
-    [await post(tenant.key, { origin: SHOP }, 'pmt_none'), 404],
-    [await post('psk_wrong', { origin: SHOP }), 401],
-    [await getHistory(tenant.key), 200],
-  ] as const) {
-    expect(answer.status).toBe(status)
-    expect(corsOf(answer.headers)).toEqual({})
-  }
 })
 
 test('a preflight needs no key, and is the same for every origin, prompt and key', async () => {
@@ -126,7 +103,7 @@ test('a prompt that the key is not limited to is answered like one that does not
 
 test('visitors can neither take nor find the Idempotency-Keys of a server, and a rotation keeps their own', async () => {
   const [page, other] = [await browserKey(), await browserKey()]
-  const rotated = (await service.post(`/keys/${page.id}/rotate`, admin.key, {})).body.data
+  const rotated = await rotate(page.id)
   const idempotencyKey = 'x'.repeat(255)
   const send = async (key: string, value: string) => {
     const { status, headers } = await post(key, { 'idempotency-key': idempotencyKey }, tenant.prompt, value)
@@ -144,7 +121,7 @@ test('a browser key is shown with its terms, and a rotation carries them over', 
   const terms = { origins: [SHOP, 'https://*.example.org'], prompts: [tenant.prompt], monthly_limit: 7 }
   const made = await browserKey({ ...terms, origins: [...terms.origins, SHOP] })
   expect(made).toMatchObject({ ...terms, scopes: ['signals:write'] })
-  const rotated = (await service.post(`/keys/${made.id}/rotate`, admin.key, {})).body.data
+  const rotated = await rotate(made.id)
   expect(rotated).toMatchObject(terms)
   expect((await service.get('/keys?limit=2', admin.key)).body.data).toMatchObject([
     { id: rotated.id, ...terms },
@@ -157,13 +134,13 @@ test('a browser key is shown with its terms, and a rotation carries them over', 
 test('a change turns a key into a browser key, and back', async () => {
   const { id } = await service.createKey(tenant, ['signals:write'])
   // The replacement of an ordinary key is not counted with it.
-  expect((await service.post(`/keys/${id}/rotate`, admin.key, {})).status).toBe(201)
-  const change = async (json: object) => (await service.patch(`/keys/${id}`, admin.key, json)).body
-  expect((await change({ preset: 'browser', origins: [SHOP] })).data).toMatchObject({ origins: [SHOP] })
-  expect((await change({ monthly_limit: 3 })).data).toMatchObject({ monthly_limit: 3 })
-  expect((await change({ preset: 'app' })).error.details[0].path).toBe('/origins')
-  expect((await change({ origins: null })).error.details[0].path).toBe('/monthly_limit')
-  expect((await change({ origins: null, monthly_limit: null })).data).toMatchObject({ origins: null })
+  expect(await rotate(id)).toMatchObject({ key: expect.stringMatching(/^psk_/) })
+  const changed = async (json: object) => (await change(id, json)).body
+  expect((await changed({ preset: 'browser', origins: [SHOP] })).data).toMatchObject({ origins: [SHOP] })
+  expect((await changed({ monthly_limit: 3 })).data).toMatchObject({ monthly_limit: 3 })
+  expect((await changed({ preset: 'app' })).error.details[0].path).toBe('/origins')
+  expect((await changed({ origins: null })).error.details[0].path).toBe('/monthly_limit')
+  expect((await changed({ origins: null, monthly_limit: null })).data).toMatchObject({ origins: null })
 })
 
 const noOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
@@ -196,11 +173,8 @@ test.each([
 })
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {
-  const other = await service.createTenant()
-  const rejected = async (prompt: string) => {
-    const json = { name: 'x', preset: 'browser', origins: [SHOP], prompts: [prompt] }
-    const { status, body } = await service.post('/keys', admin.key, json)
-    return { status, message: body.error.message, details: body.error.details }
-  }
-  expect(await rejected(other.prompt)).toEqual(await rejected('pmt_none'))
+  const { prompt } = await service.createTenant()
+  const json = { name: 'x', preset: 'browser', origins: [SHOP], prompts: [prompt] }
+  const unknown = invalid(['/prompts/0', 'must be a prompt of the organisation'])
+  expect(await service.post('/keys', admin.key, json)).toMatchObject(unknown)
 })

@@ -6,22 +6,11 @@ import type { Client } from '../client.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { countOf, startReplica } from '../signals/fixtures.ts'
-import { useAdmin, useService, useTenant } from '../use.ts'
-import { createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
+import { SHOP, useBrowserKeys, usedBy } from './pages.ts'
 
-const service = useService()
-const tenant = useTenant(service)
-const admin = useAdmin(service, tenant)
+const { service, tenant, admin, browserKey, rotate, change, post } = useBrowserKeys()
 
 const createAdmin = async (of: Tenant) => (await service.createKey(of, presets.admin)).key
-
-const browserKey = (more: object, by = admin.key) => createBrowserKey(service, by, more)
-
-const post = (key: string, headers?: Record<string, string>, prompt = tenant.prompt) =>
-  postFromPage(service, prompt, key, headers)
-
-const rotate = async (id: string) => (await service.post(`/keys/${id}/rotate`, admin.key, {})).body.data
-const change = (id: string, json: object) => service.patch(`/keys/${id}`, admin.key, json)
 
 test('the limit of the key is answered as its own, and leaves the organisation’s to others', async () => {
   service.clock.set('2026-11-14T23:35:00.000Z')

@@ -1,5 +1,6 @@
 import { expect } from 'bun:test'
 import type { TestService } from '../service.ts'
+import { useAdmin, useService, useTenant } from '../use.ts'
 
 export const SHOP = 'https://shop.example.com'
 
@@ -14,13 +15,22 @@ export async function createBrowserKey(service: TestService, admin: string, more
   return body.data as { id: string; key: string }
 }
 
-export const postFromPage = (
-  service: TestService,
-  prompt: string,
-  key: string,
-  headers: Record<string, string> = {},
-  value = 'positive',
-) => service.post(`/prompts/${prompt}/signals`, key, { value }, headers)
+/** A tenant of the shared service, and what its administrator and pages do with browser keys. */
+export function useBrowserKeys() {
+  const service = useService()
+  const tenant = useTenant(service)
+  const admin = useAdmin(service, tenant)
+  return {
+    service,
+    tenant,
+    admin,
+    browserKey: (more?: object, by = admin.key) => createBrowserKey(service, by, more),
+    rotate: async (id: string) => (await service.post(`/keys/${id}/rotate`, admin.key, {})).body.data,
+    change: (id: string, json: object) => service.patch(`/keys/${id}`, admin.key, json),
+    post: (key: string, headers: Record<string, string> = {}, prompt = tenant.prompt, value = 'positive') =>
+      service.post(`/prompts/${prompt}/signals`, key, { value }, headers),
+  }
+}
 
 /** How many signals a key has recorded by its own count. */
 export async function usedBy({ services }: TestService, keyId: string): Promise<number> {
