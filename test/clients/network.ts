@@ -1,7 +1,9 @@
 // A network that fails, and both clients behind it: the same calls, the same answers.
 import { expect } from 'bun:test'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { createClient, PromptSignalsError } from '../../clients/typescript/src/index.ts'
 import { createProxy, type Relay } from '../proxy.ts'
 import { closeAfterTest } from '../use.ts'
@@ -88,29 +90,43 @@ export type Given = { url: string; key: string; timeout?: number; retries?: numb
 // biome-ignore lint/suspicious/noExplicitAny: a test looks at answers of every shape
 type Call = (given: Given, name: string, ...args: any[]) => Promise<any>
 
-/** Runs a Python program with `client`; returns what it gives to `show`. */
-export async function python(lines: string, given: Given): Promise<unknown> {
-  const { url, key, timeout = 5, retries = 3 } = given
-  const program = `
-import json, pickle, sys
-from prompt_signals import Client, PromptSignalsError, assign
-show = lambda value: print(json.dumps(value))
-given = json.loads(sys.argv[1])
-client = Client(**given)
-${lines}`
-  const command = ['python3', '-W', 'error', '-c', program, JSON.stringify({ url, key, timeout, retries })]
+const optionsOf = ({ url, key, timeout = 5, retries = 3 }: Given) => ({ url, key, timeout, retries })
+
+/** Runs programs, a line of JSON each, and answers with what they show and complain of. */
+const interpreter = `
+import io, json, sys, traceback
+import prompt_signals
+for line in sys.stdin:
+  given, program = json.loads(line)
+  shown, sys.stderr = [], io.StringIO()
+  try:
+    exec(program, {**vars(prompt_signals), "given": given, "client": prompt_signals.Client(**given), "show": shown.append})
+  except Exception:
+    traceback.print_exc()
+  print(json.dumps([shown, sys.stderr.getvalue()]), flush=True)`
+
+let running: { child: ReturnType<typeof spawn>; answers: AsyncIterator<string> } | undefined
+
+function startPython() {
   const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }
-  const cwd = join(root, 'clients/python')
-  const child = Bun.spawn(command, { cwd, env, stdout: 'pipe', stderr: 'pipe' })
-  const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  const child = spawn('python3', ['-W', 'error', '-c', interpreter], { cwd: join(root, 'clients/python'), env })
+  return { child, answers: createInterface({ input: child.stdout })[Symbol.asyncIterator]() }
+}
+
+/** Runs a Python program with `client`, which was created as `given`; returns what it gives to `show`. */
+export async function python(program: string, given: Given): Promise<unknown> {
+  running ??= startPython()
+  running.child.stdin?.write(`${JSON.stringify([optionsOf(given), program])}\n`)
+  const [[shown], errors] = JSON.parse((await running.answers.next()).value)
   expect(errors).toBe('')
-  return JSON.parse(output)
+  return shown
 }
 
 /** One call of a client, by its name in Python; an error is an answer too, after it was sent from one process to another. */
 const callPython: Call = (given, name, ...args) =>
   python(
     `
+import pickle
 try:
   answer = client.${name}(*json.loads(${JSON.stringify(JSON.stringify(args))}))
   show(answer if isinstance(answer, (dict, list)) else list(answer))
@@ -122,8 +138,8 @@ except PromptSignalsError as raised:
   )
 
 const callTypeScript: Call = async (given, name, ...args) => {
-  const { url, key, timeout = 5, retries = 3 } = given
-  const { signals, history, usage } = createClient({ url, key, timeoutMs: timeout * 1_000, retries })
+  const { timeout, ...options } = optionsOf(given)
+  const { signals, history, usage } = createClient({ ...options, timeoutMs: timeout * 1_000 })
   const [prompt, value, metadata, commit] = args
   const calls: Record<string, () => unknown> = {
     record: () => signals.record(prompt, value, { metadata, ...(commit && { commit }) }),
