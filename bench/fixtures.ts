@@ -1,7 +1,7 @@
 import { systemClock } from '../src/clock.ts'
 import type { Db } from '../src/db/client.ts'
 import { createKey } from '../src/keys/manage.ts'
-import { createOrganisation } from '../src/orgs/manage.ts'
+import { createOrganisation, type Owner, requireOrganisation } from '../src/orgs/manage.ts'
 import { createPrompt } from '../src/prompts/manage.ts'
 import type { Request } from './load.ts'
 
@@ -14,18 +14,19 @@ const body = JSON.stringify({ value: 'positive', metadata: { session: 'a81c', ra
 
 /** Makes organisations with a key and prompts each; returns one request to record a signal for each prompt. */
 export async function createTenants(db: Db, shape: Shape): Promise<Request[]> {
-  const organisations: { org: string; key: string }[] = []
+  const organisations: { owner: Owner; key: string }[] = []
   for (let index = 0; index < shape.organisations; index += 1) {
     const given = { name: `Org ${index}`, plan: 'free', monthlyLimit: shape.monthlyLimit }
     const { id: org } = await createOrganisation(db, systemClock, given)
-    const { key } = await createKey(db, systemClock, { org, name: 'load', expires_at: null })
-    organisations.push({ org, key })
+    const owner = await requireOrganisation(db, org)
+    const { key } = await createKey(db, systemClock, owner, { name: 'load', expires_at: null })
+    organisations.push({ owner, key })
   }
   // Prompt by prompt, so that consecutive requests are of different organisations.
   const requests: Request[] = []
   for (let index = 0; index < shape.organisations * shape.promptsEach; index += 1) {
-    const { org, key } = organisations[index % organisations.length] as (typeof organisations)[number]
-    const { id } = await createPrompt(db, systemClock, { org, name: `Prompt ${index}`, id: null })
+    const { owner, key } = organisations[index % organisations.length] as (typeof organisations)[number]
+    const { id } = await createPrompt(db, systemClock, owner, { name: `Prompt ${index}`, id: null })
     requests.push({ method: 'POST', path: `/api/v1/prompts/${id}/signals`, key, body })
   }
   return requests

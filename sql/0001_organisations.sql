@@ -70,18 +70,6 @@ create table audit_log (
   primary key (organisation_id, id)
 );
 
--- A request with an Idempotency-Key and its response, so that a retry changes nothing twice. Never holds a secret.
-create table idempotent_requests (
-  organisation_id bigint not null references organisations,
-  key text not null check (length(key) between 1 and 255),
-  fingerprint bytea not null check (length(fingerprint) = 32),
-  answer jsonb,
-  created_at timestamptz(3) not null,
-  primary key (organisation_id, key)
-);
-
-create index on idempotent_requests (created_at);
-
 -- A prompt of an organisation, the file in a repository that it is linked to, and the state of its history.
 create table prompts (
   id bigint generated always as identity,

@@ -1,46 +1,23 @@
 import { type AnyElysia, Elysia } from 'elysia'
-import { auditRoutes } from './audit/routes.ts'
 import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
-import { githubEventRoutes, githubSettingsRoutes } from './github/routes.ts'
-import { historyRoutes } from './history/routes.ts'
+import { githubEventRoutes } from './github/routes.ts'
 import { consoleOffRoutes, consoleRoutes, feedbackRoutes } from './http/console.ts'
+import { describeOperation } from './http/describe.ts'
 import { docsRoutes } from './http/docs.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/middleware.ts'
-import type { RequestContext } from './http/request_context.ts'
-import { impactRoutes } from './impact/routes.ts'
-import { keyRoutes } from './keys/routes.ts'
-import { usageRoutes } from './limit/routes.ts'
+import { answerPreflight, type RequestContext } from './http/request_context.ts'
 import { mcpRoutes } from './mcp/routes.ts'
+import { operations } from './operations.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import type { App } from './platform.ts'
-import { promptRoutes } from './prompts/routes.ts'
-import { batchRoutes, signalRoutes } from './signals/routes.ts'
-import { exportRoutes } from './signals/routes_export.ts'
-import { statsRoutes } from './stats/routes.ts'
-import { endpointRoutes } from './webhooks/routes.ts'
-import { endpointDeliveryRoutes } from './webhooks/routes_deliveries.ts'
 
 export function createApp(
   services: Services,
   { servesMetrics = true, servesConsole = true, servesButton = true } = {},
 ): App {
   const wrapper = createRouteWrapper(services)
-  const documented = [
-    historyRoutes(services, wrapper),
-    signalRoutes(services, wrapper),
-    batchRoutes(services, wrapper),
-    exportRoutes(services, wrapper),
-    statsRoutes(services, wrapper),
-    usageRoutes(services, wrapper),
-    impactRoutes(services, wrapper),
-    keyRoutes(services, wrapper),
-    promptRoutes(services, wrapper),
-    githubSettingsRoutes(services, wrapper),
-    endpointRoutes(services, wrapper),
-    endpointDeliveryRoutes(services, wrapper),
-    auditRoutes(services, wrapper),
-  ]
+  const documented = operationRoutes(services, wrapper)
   const console = servesConsole ? consoleRoutes(wrapper) : undefined
   const others = [
     docsRoutes(wrapper, documented, servesConsole),
@@ -49,9 +26,25 @@ export function createApp(
     healthRoutes(services, wrapper),
     ...(servesMetrics ? [metricsRoutes(services, wrapper)] : []),
     githubEventRoutes(services, wrapper),
-    mcpRoutes(services, wrapper, documented),
+    mcpRoutes(services, wrapper, operations, documented),
   ]
-  return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'], console?.showMissing)
+  return toApp([documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'], console?.showMissing)
+}
+
+function operationRoutes(services: Services, { authenticated, publicRoute }: RouteWrapper): AnyElysia {
+  const routes = new Elysia({ name: 'operations' }).options(
+    '/api/v1/prompts/:prompt_id/signals',
+    publicRoute(answerPreflight),
+    { detail: { hide: true } },
+  )
+  for (const operation of operations) {
+    const { method, path, scope, handle } = operation
+    const route = authenticated<Record<string, string>>(scope, (context, params, caller) =>
+      handle(services, context, params, caller),
+    )
+    routes.route(method, `/api/v1${path}`, route, { detail: describeOperation(operation) })
+  }
+  return routes
 }
 
 export function createMetricsApp(services: Services): App {

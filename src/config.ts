@@ -157,9 +157,6 @@ export function requireNoRuntimeVariables(): void {
     throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built from`)
 }
 
-/** Whether output to a terminal may be coloured (no-color.org). */
-export const isColourWanted = ({ NO_COLOR, TERM }: Environment = process.env): boolean => !NO_COLOR && TERM !== 'dumb'
-
 /** The URL of a server with these settings, from this machine. */
 export const localUrlOf = ({ HOST, PORT, TLS_CERT_FILE }: Config): string =>
   `${TLS_CERT_FILE ? 'https' : 'http'}://${addressOf(HOST)}:${PORT}`

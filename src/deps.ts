@@ -4,11 +4,14 @@ import { analyzeGrownTables } from './db/analyze.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
 import { whyUnavailable } from './db/errors.ts'
 import { openRedis, type Redis } from './db/redis.ts'
+import { unavailable } from './errors.ts'
 import { createHistoryReader } from './history/read.ts'
 import { createDrain } from './http/drain.ts'
 import { createAddressFinder, createRateLimiter, type Rate } from './http/rate_limit.ts'
+import { createOverview } from './impact/overview.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { runPeriodically } from './lib/periodic.ts'
+import { createSemaphore } from './lib/semaphore.ts'
 import { createAdmission } from './limit/admit.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
@@ -30,6 +33,11 @@ import { createSender } from './webhooks/send.ts'
 
 export type Services = ReturnType<typeof createServices>
 
+/** Requests that outlast the deadline of others, exports and tests of endpoints, do not wait for each other. */
+const longRequests = { permits: 20, permitsPerTenant: 2, maxWaiting: 0 }
+const tooManyLong = () =>
+  unavailable('overload', 'Too many exports or tests are running: two for this organisation, or 20 in total.', 10)
+
 const rollUpEveryMs = 5_000
 const analyzeEveryMs = 1_000
 
@@ -49,10 +57,18 @@ export function openServices(
   return createServices({ db, redis, clock, log, metrics }, config)
 }
 
-type Dependencies = { db: Db; redis?: Redis | undefined; clock: Clock; log: Log; metrics?: Metrics }
+type Dependencies = {
+  db: Db
+  redis?: Redis | undefined
+  clock: Clock
+  log: Log
+  metrics?: Metrics
+  /** Whether work runs in the background: not for a command. */
+  isServing?: boolean
+}
 
 export function createServices(
-  { db, redis, clock, log, metrics = createMetrics(log) }: Dependencies,
+  { db, redis, clock, log, metrics = createMetrics(log), isServing = true }: Dependencies,
   config: Partial<Config> = {},
 ) {
   const { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS } = config
@@ -69,36 +85,47 @@ export function createServices(
     keys.forget()
   })
   const rollup = createSignalRollup(db)
+  const limitLong = createSemaphore({ ...longRequests, rejectWith: tooManyLong })
   const recording = { db, admission, observe: metrics.signals, rollup, onMissing: prompts.forget }
   const signalRecorder = createSignalRecorder(recording, clock)
   const drain = createDrain()
   const isStopping = () => drain.isDraining
   metrics.watchDatabase(db.load)
-  // An outage has its own log line.
-  const logFailure = (message: string) => (err: unknown) => {
-    if (!whyUnavailable(err)) log.error({ err }, message)
-  }
-  const onVerdictFailure = logFailure('checking verdicts failed; will retry')
-  const checkVerdicts = createVerdictCheck({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
   const sendOnce = createSender({
     version: build.version,
     publicUrl: baseUrl,
     allowedHosts,
     resolve: resolveName,
   })
-  const onFailure = logFailure('delivering webhooks failed; will retry')
-  const deliveries = startDeliveries({ db, clock, sendOnce, observer: metrics.webhooks, isStopping, onFailure })
-  const timers = [
-    ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping }),
-    runPeriodically(rollUpEveryMs, rollup.rollUpPending),
-    runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
-    runPeriodically(checkVerdictsEveryMs, checkVerdicts, onVerdictFailure),
-    runPeriodically(
-      announceThresholdsEveryMs,
-      () => announceThresholds(db, clock),
-      logFailure('announcing usage thresholds failed; will retry'),
-    ),
-  ]
+
+  /** Work in the background. Returns the function that stops it. */
+  function startBackground() {
+    // An outage has its own log line.
+    const logFailure = (message: string) => (err: unknown) => {
+      if (!whyUnavailable(err)) log.error({ err }, message)
+    }
+    const onVerdictFailure = logFailure('checking verdicts failed; will retry')
+    const checkVerdicts = createVerdictCheck({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
+    const onFailure = logFailure('delivering webhooks failed; will retry')
+    const deliveries = startDeliveries({ db, clock, sendOnce, observer: metrics.webhooks, isStopping, onFailure })
+    const timers = [
+      ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping }),
+      runPeriodically(rollUpEveryMs, rollup.rollUpPending),
+      runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
+      runPeriodically(checkVerdictsEveryMs, checkVerdicts, onVerdictFailure),
+      runPeriodically(
+        announceThresholdsEveryMs,
+        () => announceThresholds(db, clock),
+        logFailure('announcing usage thresholds failed; will retry'),
+      ),
+    ]
+    return async () => {
+      for (const timer of timers) timer.stop()
+      await deliveries.stop()
+    }
+  }
+
+  const stopBackground = isServing ? startBackground() : undefined
   return {
     db,
     clock,
@@ -111,6 +138,8 @@ export function createServices(
     signalRecorder,
     recordBatch: createBatchRecorder(recording),
     rollup,
+    readOverview: createOverview({ db, clock, rollup }),
+    limitLong,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     githubObserver: metrics.github,
     sendOnce,
@@ -126,8 +155,7 @@ export function createServices(
     },
     /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {
-      for (const timer of timers) timer.stop()
-      await deliveries.stop()
+      await stopBackground?.()
       await signalRecorder.drain()
       await keys.flushLastUsed()
       await redis?.disconnect()

@@ -23,12 +23,11 @@ const ROOT = join(import.meta.dir, '..')
 const BOTH = [
   'backup/commands',
   'binary/{process,shutdown}',
-  'cli/{alone,interrupts,serving}',
+  'cli/{alone,interrupts,serving,transcripts}',
   'db/{migrations,rows_read,transactions}',
   'github/{merges,recorded}',
   'history/{history,record}',
   'http/late_changes',
-  'idempotency/*',
   'impact/{attribution,impact}',
   'keys/browser_limit',
   'limit/*',

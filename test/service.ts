@@ -12,8 +12,10 @@ import { crashResponse } from '../src/http/middleware.ts'
 import { createKey } from '../src/keys/manage.ts'
 import type { Scope } from '../src/lib/scopes.ts'
 import { createLog } from '../src/log.ts'
+import { requireOrganisation } from '../src/orgs/manage.ts'
 import { listen } from '../src/platform.ts'
 import { requirePrompt } from '../src/prompts/find.ts'
+import { createPrompt } from '../src/prompts/manage.ts'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, patientRedis, redisPrefix, redisUrl } from './harness.ts'
 import { eventually } from './program.ts'
@@ -24,7 +26,8 @@ export type { Tenant } from './tenant.ts'
 /** Runs like the system's until it is set, and again after a reset. */
 export type TestClock = Clock & { set(instant: string): void; reset(): void }
 
-type NewKey = Parameters<typeof createKey>[2]
+type NewKey = Parameters<typeof createKey>[3]
+type NewPrompt = Parameters<typeof createPrompt>[3]
 
 export type TestService = Client & {
   url: string
@@ -36,6 +39,8 @@ export type TestService = Client & {
   createTenant(monthlyLimit?: number): Promise<Tenant>
   /** A key with these scopes, or the default ones. */
   createKey(tenant: { org: string }, scopes?: Scope[], more?: Partial<NewKey>): ReturnType<typeof createKey>
+  /** Returns the id of the new prompt. */
+  createPrompt(tenant: { org: string }, name: string, more?: Partial<NewPrompt>): Promise<string>
   addHistory(prompt: string, entries: object[]): Promise<void>
   close(): Promise<void>
 }
@@ -97,8 +102,14 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} }: Serv
     redis,
     testRedis,
     createTenant: (monthlyLimit) => insertTenant(db, clock, monthlyLimit),
-    createKey: ({ org }, scopes, more) =>
-      createKey(db, clock, { org, name: 'test', ...(scopes && { scopes }), ...more }),
+    createKey: async ({ org }, scopes, more) => {
+      const given = { name: 'test', ...(scopes && { scopes }), ...more }
+      return createKey(db, clock, await requireOrganisation(db, org), given)
+    },
+    async createPrompt({ org }, name, more) {
+      const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name, id: null, ...more })
+      return id
+    },
     async addHistory(prompt, entries) {
       const found = await requirePrompt(db.sql, prompt)
       for (const one of entries) await recordEntry(db, clock, found, one)

@@ -4,7 +4,7 @@ import { readConfig } from '../src/config.ts'
 import type { Db } from '../src/db/client.ts'
 import { type Options, openDatabase } from '../src/db/open.ts'
 import { createKey } from '../src/keys/manage.ts'
-import { createOrganisation } from '../src/orgs/manage.ts'
+import { createOrganisation, requireOrganisation } from '../src/orgs/manage.ts'
 import { createPrompt } from '../src/prompts/manage.ts'
 
 export type Tenant = { org: string; key: string; keyId: string; prompt: string }
@@ -15,7 +15,8 @@ export const openDb = (settings: Record<string, string | undefined>, more: Parti
 
 export async function insertTenant(db: Db, clock: Clock, monthlyLimit: number | null = null): Promise<Tenant> {
   const { id: org } = await createOrganisation(db, clock, { name: 'Test', plan: 'free', monthlyLimit })
-  const { id: keyId, key } = await createKey(db, clock, { org, name: 'test' })
-  const { id: prompt } = await createPrompt(db, clock, { org, name: 'test', id: null })
+  const owner = await requireOrganisation(db, org)
+  const { id: keyId, key } = await createKey(db, clock, owner, { name: 'test' })
+  const { id: prompt } = await createPrompt(db, clock, owner, { name: 'test', id: null })
   return { org, key, keyId, prompt }
 }

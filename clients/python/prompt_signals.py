@@ -143,7 +143,7 @@ class Client:
     def usage(self) -> Json:
         return self._get("/usage")["data"]
 
-    # Administration
+    # Administration. What is created or rotated is sent once: it may have happened though the answer was lost.
 
     def prompts(self, **filters: Any) -> Iterator[Json]:
         return self._by_cursor("/prompts", filters)
@@ -152,7 +152,7 @@ class Client:
         return self._get(_at("prompts", prompt))["data"]
 
     def create_prompt(self, **fields: Any) -> Json:
-        return self._write("POST", "/prompts", fields, uuid.uuid4().hex)
+        return self._write("POST", "/prompts", fields, attempts=1)
 
     def update_prompt(self, prompt: str, **fields: Any) -> Json:
         return self._write("PATCH", _at("prompts", prompt), fields)
@@ -164,14 +164,13 @@ class Client:
         return self._get(_at("keys", key))["data"]
 
     def create_key(self, **fields: Any) -> Json:
-        """The secret is in the first answer only: None means that an answer was lost, so rotate the key."""
-        return self._write("POST", "/keys", fields, uuid.uuid4().hex)
+        return self._write("POST", "/keys", fields, attempts=1)
 
     def update_key(self, key: str, **fields: Any) -> Json:
         return self._write("PATCH", _at("keys", key), fields)
 
     def rotate_key(self, key: str, **fields: Any) -> Json:
-        return self._write("POST", _at("keys", key) + "/rotate", fields, uuid.uuid4().hex)
+        return self._write("POST", _at("keys", key) + "/rotate", fields, attempts=1)
 
     def revoke_key(self, key: str) -> None:
         self._read("DELETE", _at("keys", key))
@@ -181,8 +180,8 @@ class Client:
     def _get(self, path: str, query: Optional[Json] = None) -> Any:
         return self._read("GET", path + _query(query or {}))
 
-    def _write(self, method: str, path: str, body: Json, idempotency_key: Optional[str] = None) -> Any:
-        return self._read(method, path, body, idempotency_key)["data"]
+    def _write(self, method: str, path: str, body: Json, idempotency_key: Optional[str] = None, attempts: int = 0) -> Any:
+        return self._read(method, path, body, idempotency_key, attempts)["data"]
 
     def _by_cursor(self, path: str, query: Json) -> Iterator[Json]:
         cursor = None
@@ -193,20 +192,28 @@ class Client:
             if cursor is None:
                 return
 
-    def _read(self, method: str, path: str, body: Optional[Json] = None, idempotency_key: Optional[str] = None) -> Any:
+    def _read(
+        self,
+        method: str,
+        path: str,
+        body: Optional[Json] = None,
+        idempotency_key: Optional[str] = None,
+        attempts: int = 0,
+    ) -> Any:
         data = None if body is None else json.dumps(body, default=_to_json).encode()
 
         def read() -> Any:
             with self._attempt(method, path, data, idempotency_key, self._timeout) as response:
                 return json.loads(response.read())
 
-        return self._retry(read)
+        return self._retry(read, attempts)
 
     def _send(self, method: str, path: str) -> Any:
         return self._retry(lambda: self._attempt(method, path, None, None, self._timeout * _LONGEST_SILENCE))
 
-    def _retry(self, attempt: Any) -> Any:
-        for failures in range(self._retries + 1):
+    def _retry(self, attempt: Any, attempts: int = 0) -> Any:
+        attempts = attempts or self._retries + 1
+        for failures in range(attempts):
             try:
                 try:
                     return attempt()
@@ -219,7 +226,7 @@ class Client:
                     message = f"The service could not be reached: {error}"
                     raise PromptSignalsError(message, 0, "network_error") from error
             except PromptSignalsError as error:
-                if failures == self._retries or not error.is_temporary or error.retry_after > _LONGEST_WAIT:
+                if failures + 1 == attempts or not error.is_temporary or error.retry_after > _LONGEST_WAIT:
                     raise
                 # Grows with the attempts, and differs between clients that failed together.
                 wait = max(error.retry_after, min(0.25 * 2**failures, _LONGEST_WAIT))

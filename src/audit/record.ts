@@ -1,32 +1,15 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
-import type { Caller } from '../keys/caller.ts'
+import type { Actor } from '../keys/caller.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
-import type { Deadline } from '../lib/deadline.ts'
 import type { PermitRequest } from '../lib/semaphore.ts'
 import type { AuditEvent, AuditRow } from './schema.ts'
 import { addErased, insertAuditEntries, selectAuditEntries } from './store.ts'
 
-/** Who makes a change. Without an organisation it may change any; without scopes and an expiry it may grant any. */
-export type Actor = {
-  name: string
-  organisationId?: number
-  scopes?: readonly string[]
-  expiresAt?: Date | null
-  request?: Deadline
-}
+export type { Actor }
 
 export const operator: Actor = { name: 'cli' }
-
-/** A caller of the interface, identified by the public id of its key, with the deadline of the request. */
-export const keyHolder = ({ key: name, organisationId, scopes, expiresAt }: Caller, request: Deadline): Actor => ({
-  name,
-  organisationId,
-  scopes,
-  expiresAt,
-  request,
-})
 
 /** Who looks for something. Without an organisation, it finds what any has. */
 export type Viewer = Pick<Actor, 'organisationId'>

@@ -12,7 +12,6 @@ export const commands: Command[] = [
   {
     usage: 'backup FILE|-',
     description: 'writes everything in the database to a file, also while a server is running on it',
-    ifInterrupted: 'no complete backup was written',
     check(args) {
       if (args.positional(0) === '-' && process.stdout.isTTY) {
         throw new UsageError('- is for a pipe or a file, not for a terminal')
@@ -43,8 +42,6 @@ export const commands: Command[] = [
       description: 'fills an empty database from a backup, all or nothing',
       database: 'any schema',
       readsFile: true,
-      ifInterrupted: 'nothing was restored',
-      verifyWith: 'orgs list',
       async run({ db, args, output, progress, input, interruption: { signal } }) {
         let share: number | undefined
         const onProgress = (read: number) => {

@@ -2,7 +2,6 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Clock } from '../clock.ts'
 import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
-import { dayMs, hourMs, minuteMs } from '../lib/times.ts'
 import { describeDetails, findProblem, type Grammar, parseUsage } from './grammar.ts'
 import type { Interruption } from './interruption.ts'
 import type { Output } from './output.ts'
@@ -29,16 +28,10 @@ export type Command = {
   check?(args: Arguments): void
   /** Serves until it is stopped, and handles signals itself. */
   isService?: true
-  /** What an interruption leaves behind; "nothing was changed" by default. */
+  /** What to do after an interruption, for a command that goes on where it stopped. */
   ifInterrupted?: string
-  /** The same once the first of its changes was made, for a command that makes several. */
-  ifPartlyDone?: string
-  /** The command that shows whether a change was made; undefined for a command that changes nothing. */
-  verifyWith?: string
   run(context: Context): Promise<void>
 }
-
-const unitMs = { s: 1_000, m: minuteMs, h: hourMs, d: dayMs }
 
 const idPrefixes = { ORG: 'org_', PROMPT: 'pmt_' } as const
 
@@ -54,11 +47,6 @@ export class Arguments {
     return typeof value === 'string' ? value : null
   }
 
-  /** The same for the body of a request, which leaves out what is not given. */
-  given(name: string): string | undefined {
-    return this.text(name) ?? undefined
-  }
-
   /** For an option that the usage line requires. */
   required(name: string): string {
     return this.options[name] as string
@@ -67,13 +55,6 @@ export class Arguments {
   list(name: string): string[] | undefined {
     const values = this.options[name]
     return Array.isArray(values) ? values : undefined
-  }
-
-  /** The names in an option, separated by commas. */
-  names(name: string): string[] | undefined {
-    return this.given(name)
-      ?.split(',')
-      .map((one) => one.trim())
   }
 
   /** A whole number of at least `least` that fits an integer column. */
@@ -86,16 +67,7 @@ export class Arguments {
     return Number(text)
   }
 
-  /** How long the old secret of a rotation stays valid, in milliseconds. */
-  overlapMs(maxDays: number): number {
-    const text = this.text('overlap') ?? '24h'
-    const [, number, unit = 'd'] = /^(\d{1,8})([smhd])$/.exec(text) ?? []
-    const overlapMs = Number(number) * unitMs[unit as keyof typeof unitMs]
-    if (overlapMs <= maxDays * unitMs.d) return overlapMs
-    throw new UsageError(`--overlap must be such as 90s, 30m, 24h or 7d, and at most ${maxDays}d, not "${text}"`)
-  }
-
-  /** Parses options like a query of the API, which ignores unknown ones, but not like it a wrong page or limit. */
+  /** Parses options as an API query, but rejects an invalid `page` or `limit`. */
   asQuery<T>(parse: (query: URLSearchParams) => T): T {
     for (const name of ['page', 'limit']) this.integer(name, 1)
     return this.naming(() => parse(new URLSearchParams(this.options as Record<string, string>)))
@@ -130,6 +102,11 @@ export class Arguments {
 
   positional(index: number): string {
     return this.positionals[index] as string
+  }
+
+  /** The argument that the usage line calls so. */
+  place(placeholder: string): string | null {
+    return this.positionals[this.grammar.positionals.indexOf(placeholder)] ?? null
   }
 }
 

@@ -1,11 +1,13 @@
 import { resolve } from 'node:path'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
 import { type Input, openInput } from '../lib/input.ts'
-import type { Command, Context } from './command.ts'
+import { findOrganisationsNamed } from '../orgs/manage.ts'
+import { findPromptsNamed } from '../prompts/find.ts'
+import type { Arguments, Command, Context } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
-import { resolveNames } from './names.ts'
 
-/** The database of a command: one that exists, one that is created if needed, or likewise one of any schema. */
+/** Whether the database must exist, is created if missing, or is created if missing and may have any schema version. */
 type Which = 'existing' | 'created' | 'any schema'
 
 export type DatabaseContext = Context & { db: Db }
@@ -32,7 +34,7 @@ export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
     async run(context) {
       // A pipe is open only once somebody writes to it.
       const opening = readsFile ? openInput(context.args.positional(0)) : Promise.resolve(undefined)
-      const input = await untilInterrupted(context.interruption, opening, 0)
+      const input = await untilInterrupted(context.interruption.signal, opening, 0)
       await withDatabase(context, (opened) => run({ ...opened, input }), database)
     },
   }))
@@ -52,31 +54,41 @@ export async function withDatabase(
     },
   }
   const opening = open(context.config, { ...forCommands, mustExist: which === 'existing', observer })
-  await workOn(context, await untilInterrupted(context.interruption, opening, 0), async (db) =>
+  await workOn(context, await untilInterrupted(context.interruption.signal, opening, 0), async (db) =>
     work({ ...context, db, args: await resolveNames(db.sql, context.args) }),
   )
 }
 
 /** Closes the database after the work. */
 export async function workOn(
-  { config, interruption, warn }: Context,
+  { config, interruption }: Context,
   db: Db,
   work: (db: Db) => Promise<void>,
 ): Promise<void> {
-  function onWait(answer: Promise<unknown>): void {
-    const timer = setTimeout(() => {
-      if (!interruption.signal.aborted) warn('Still waiting for the database to answer. Ctrl-C ends the waiting.')
-    }, 5_000)
-    const stop = () => clearTimeout(timer)
-    answer.then(stop, stop)
-  }
-
   try {
-    await work(interruptible(db, interruption, onWait))
+    await work(interruptible(db, interruption))
   } finally {
     const closing = db.close()
     // Interrupted, a command does not wait for a server to answer: the end of the process closes the connections too.
     if (interruption.signal.aborted && config.DATABASE_URL) closing.catch(() => {})
     else await closing
   }
+}
+
+/** Replaces the names of organisations and prompts by their ids. A prompt is looked for in the organisation of --org. */
+async function resolveNames(sql: Sql, given: Arguments): Promise<Arguments> {
+  const args = await given.withIds('ORG', async (name) =>
+    requireOne('organisation', 'orgs list', name, await findOrganisationsNamed(sql, name)),
+  )
+  return args.withIds('PROMPT', async (name) =>
+    requireOne('prompt', 'prompts list --org ORG', name, await findPromptsNamed(sql, name, args.text('org'))),
+  )
+}
+
+function requireOne(noun: string, command: string, name: string, [id, ...others]: string[]): string {
+  if (id === undefined) {
+    throw new ServiceError('not_found', `There is no ${noun} ${name}. "prompt-signals ${command}" lists them.`)
+  }
+  if (others.length === 0) return id
+  throw new ServiceError('validation_error', `Several ${noun}s are named ${name}: use an id, such as ${id}.`)
 }

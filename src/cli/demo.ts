@@ -4,14 +4,13 @@ import type { Db } from '../db/client.ts'
 import { recordEntry } from '../history/record.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../lib/scopes.ts'
-import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
-import { listAllPrompts, requirePrompt } from '../prompts/find.ts'
+import { createOrganisation, listOrganisations, type Owner, requireOrganisation } from '../orgs/manage.ts'
+import { listPrompts, requirePrompt } from '../prompts/find.ts'
 import { createPrompt } from '../prompts/manage.ts'
 import { createPastRecorder, signalsPerWrite } from '../signals/import.ts'
 import type { Context } from './command.ts'
-import { linkTo } from './console.ts'
 import { generateDemoData } from './demo_data.ts'
-import { programFor } from './init.ts'
+import { linkTo, programFor } from './init.ts'
 
 /** Fills an empty embedded database and prints requests to try. With data in it, prints a command that creates a key. */
 export async function offerDemo({ config, clock, output }: Context, db: Db, url: string): Promise<void> {
@@ -19,8 +18,9 @@ export async function offerDemo({ config, clock, output }: Context, db: Db, url:
   const [existing] = await listOrganisations(db, clock)
   if (existing) return output.say(await describeExisting(db, config, url, existing.id))
   const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
-  const { key } = await createKey(db, clock, { org, name: 'demo', scopes: presets.admin })
-  const [prompt] = await createDemoPrompts(db, clock, org)
+  const owner = await requireOrganisation(db, org)
+  const { key } = await createKey(db, clock, owner, { name: 'demo', scopes: presets.admin })
+  const [prompt] = await createDemoPrompts(db, clock, owner)
 
   output.say(`
 The demo organisation ${org} has a key, and three prompts with six weeks of history and signals.
@@ -30,11 +30,11 @@ Try it:
 ${requestsTo(url, prompt as string, key)}`)
 }
 
-export async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
+export async function createDemoPrompts(db: Db, clock: Clock, owner: Owner): Promise<string[]> {
   const now = clock.now()
   const ids: string[] = []
   for (const { name, history, signals } of generateDemoData(now)) {
-    const { id } = await createPrompt(db, clock, { org, name, id: null })
+    const { id } = await createPrompt(db, clock, owner, { name, id: null })
     const prompt = await requirePrompt(db.sql, id)
     for (const entry of history) await recordEntry(db, clock, prompt, entry)
     const record = createPastRecorder(db, now, prompt)
@@ -47,7 +47,9 @@ export async function createDemoPrompts(db: Db, clock: Clock, org: string): Prom
 }
 
 async function describeExisting(db: Db, config: Config, url: string, org: string): Promise<string> {
-  const [prompt] = await listAllPrompts(db, org)
+  const { organisationId } = await requireOrganisation(db, org)
+  const { data } = await listPrompts(db, organisationId, { limit: 1, cursor: null }, { search: null, archived: 'all' })
+  const [prompt] = data
   const program = programFor(config, new URL(url).port)
   const key = `$(${program} keys create --org ${org} --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')`
   return `

@@ -9,20 +9,22 @@ const people = {
   eve: { name: 'Eve Example', email: 'eve@example.com' },
 }
 
-type Change = {
-  daysAgo: number
-  by: keyof typeof people
-  title: string
-  commit: string
-  rate: number
-  pr?: keyof typeof pulls
-}
+type Change = ReturnType<typeof change>
 
 const pulls = {
   3: { branch: 'shorter', openedDaysAgo: 34.6, openedAs: 'eccbc87e4b5ce2fe28308fd9f2a7baf3c1f2a660' },
   7: { branch: 'warmer', openedDaysAgo: 14.4, openedAs: 'c9f0f895fb98ab9159f51fd0297e236d5e1b7c33' },
   11: { branch: 'bullets', openedDaysAgo: 5.2, openedAs: '1f0e3dad99908345f7439f8ffabdffc4c0d4ae35' },
 }
+
+const change = (
+  daysAgo: number,
+  by: keyof typeof people,
+  title: string,
+  commit: string,
+  rate: number,
+  pr?: keyof typeof pulls,
+) => ({ daysAgo, by, title, commit, rate, pr })
 
 type DemoPrompt = { name: string; signalsADay: number; changes: Change[] }
 
@@ -31,65 +33,26 @@ const demoPrompts: DemoPrompt[] = [
     name: 'greeting',
     signalsADay: 110,
     changes: [
-      { daysAgo: 42, by: 'ada', title: 'Add greeting', commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', rate: 0.74 },
-      {
-        daysAgo: 33.1,
-        by: 'bob',
-        title: 'Shorten the greeting',
-        commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1',
-        rate: 0.75,
-        pr: 3,
-      },
-      {
-        daysAgo: 22.3,
-        by: 'eve',
-        title: 'Drop the name',
-        commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8',
-        rate: 0.62,
-      },
-      {
-        daysAgo: 13.2,
-        by: 'ada',
-        title: 'Greet warmly',
-        commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
-        rate: 0.78,
-        pr: 7,
-      },
+      change(42, 'ada', 'Add greeting', '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', 0.74),
+      change(33.1, 'bob', 'Shorten the greeting', 'c81e728d9d4c2f636f067f89cc14862c65990aa1', 0.75, 3),
+      change(22.3, 'eve', 'Drop the name', 'a87ff679a2f3e71d9181a67b7542122c04521bd8', 0.62),
+      change(13.2, 'ada', 'Greet warmly', '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', 0.78, 7),
     ],
   },
   {
     name: 'farewell',
     signalsADay: 45,
     changes: [
-      {
-        daysAgo: 40.2,
-        by: 'ada',
-        title: 'Add farewell',
-        commit: '1679091c5a880faf6fb5e6087eb1b2dc4daa3db3',
-        rate: 0.8,
-      },
-      {
-        daysAgo: 6.3,
-        by: 'bob',
-        title: 'Close with an offer',
-        commit: 'd3d9446802a44259755d38e6d163e82097f2c7be',
-        rate: 0.57,
-      },
+      change(40.2, 'ada', 'Add farewell', '1679091c5a880faf6fb5e6087eb1b2dc4daa3db3', 0.8),
+      change(6.3, 'bob', 'Close with an offer', 'd3d9446802a44259755d38e6d163e82097f2c7be', 0.57),
     ],
   },
   {
     name: 'summary',
     signalsADay: 30,
     changes: [
-      { daysAgo: 38.4, by: 'eve', title: 'Add summary', commit: '6512bd43d9caa6e02c990b0a82652dca3e9d0b11', rate: 0.7 },
-      {
-        daysAgo: 4.6,
-        by: 'bob',
-        title: 'Answer in bullets',
-        commit: 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52',
-        rate: 0.8,
-        pr: 11,
-      },
+      change(38.4, 'eve', 'Add summary', '6512bd43d9caa6e02c990b0a82652dca3e9d0b11', 0.7),
+      change(4.6, 'bob', 'Answer in bullets', 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52', 0.8, 11),
     ],
   },
 ]

@@ -1,4 +1,4 @@
-type Option = {
+export type Option = {
   name: string
   /** What the usage line shows for the value; null for a flag. */
   value: string | null
@@ -52,12 +52,19 @@ export function findProblem({ options }: Grammar, given: Record<string, unknown>
   return undefined
 }
 
-/** The option for a place in a request: --origin for /origins/0, --branch for /branch_name. Other places stay. */
-function nameOption({ options }: Grammar, path: string): string {
+/** The option for a place in a request: --origin for /origins/0, --branch for /branch_name. */
+export function optionFor({ options, positionals }: Grammar, path: string): Option | undefined {
+  // Options are no part of a body that was given as JSON.
+  if (positionals.includes('JSON')) return undefined
   const words = path.replace(/^\//, '').replace(/[/_]/g, '-')
   const fitting = options.filter(({ name }) => new RegExp(`^${name}(s?$|s?[-.])`).test(words))
-  const [longest] = fitting.toSorted((a, b) => b.name.length - a.name.length)
-  return longest ? `--${longest.name}` : path || 'it'
+  return fitting.toSorted((a, b) => b.name.length - a.name.length)[0]
+}
+
+/** Places without an option stay. */
+function nameOption(grammar: Grammar, path: string): string {
+  const option = optionFor(grammar, path)
+  return option ? `--${option.name}` : path || 'it'
 }
 
 /** Describes the details of an error in terms of the options. */

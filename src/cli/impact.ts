@@ -1,6 +1,5 @@
-import type { ImpactSource } from '../impact/command_source.ts'
-import { type Impact, impactParams } from '../impact/schema.ts'
-import { compareParams, type SideBySide } from '../impact/schema_compare.ts'
+import type { Impact } from '../impact/schema.ts'
+import type { SideBySide } from '../impact/schema_compare.ts'
 import {
   comparisonKinds,
   describeChange,
@@ -10,24 +9,22 @@ import {
   verdictSigns,
 } from '../impact/sentence.ts'
 import { counted, number } from '../lib/texts.ts'
-import { type Arguments, type Command, type Context, UsageError } from './command.ts'
+import { type Arguments, type Context, UsageError } from './command.ts'
 import { drawInterval, percent } from './figures.ts'
-import type { Column } from './output.ts'
-import { checkUrl, withSource } from './remote.ts'
+import { fromOperations } from './operation_command.ts'
+import type { Column, Output } from './output.ts'
 
-export const commands: Command[] = [
+export const commands = fromOperations([
   {
     usage:
       'impact --prompt PROMPT [--url URL] [--margin M] [--base ID --head ID] [--page N] [--limit N] [--fail-on VERDICTS]',
     description:
       'shows the signals before and after each change of a prompt, newest first, or compares the change --head with ' +
       '--base; --fail-on exits with status 1 if the first verdict shown is one of these',
-    check(args) {
-      checkUrl(args)
-      failOnOption(args)
-      args.asQuery(impactParams.parse)
-    },
-    run: (context) => withSource(context, showImpact),
+    operation: 'getPromptImpact',
+    check: failOnOption,
+    show: showImpact,
+    judge: (args, [newest]) => failOn(args, newest),
   },
   {
     usage:
@@ -36,40 +33,33 @@ export const commands: Command[] = [
     description:
       'compares two versions of a prompt that ran side by side, by their commits; --fail-on exits ' +
       'with status 1 if the verdict is one of these',
-    check(args) {
-      checkUrl(args)
-      failOnOption(args)
-      args.asQuery(compareParams.parse)
-    },
-    run: (context) => withSource(context, showCompare),
+    operation: 'comparePrompt',
+    check: failOnOption,
+    show: ({ output }, { data }) => showCompare(output, data),
+    judge: failOn,
   },
-]
+])
 
-async function showImpact({ args, output }: Context, source: ImpactSource): Promise<void> {
-  const query = args.asQuery(impactParams.parse)
-  const { totalCount, data } = await source.readImpact(args.required('prompt'), queryOf(args, impactParams))
-  const [newest, other] = data
-  if (newest && !args.options.json) {
-    output.say(describeChange(newest, query.pair ? other?.change : undefined))
-    output.say(`${comparisonKinds.beforeAfter}\n`)
-  }
-  if (totalCount === 0 && !args.options.json) {
-    output.say('No change has gone live yet. Record one with "prompt-signals history record" or "prompt-signals sync".')
-  } else {
-    output.table(data, columnsFor(data))
-  }
-  const pages = Math.ceil(totalCount / query.limit)
-  if (query.page < pages) output.say(`For older changes: --page ${query.page + 1} of ${pages}`)
-  failOn(args, newest?.verdict ?? null)
+type ImpactBody = {
+  data: Impact[]
+  pagination: { total_count: number; total_pages: number; current_page: number }
 }
 
-async function showCompare({ args, output }: Context, source: ImpactSource): Promise<void> {
-  const compared = await source.readCompare(args.required('prompt'), queryOf(args, compareParams))
-  const { base, head, overlap, notes, share, verdict } = compared
-  if (args.options.json) {
-    output.show(compared)
-    return failOn(args, verdict)
+function showImpact({ args, output }: Context, { data, pagination }: ImpactBody): void {
+  const [newest, other] = data
+  if (newest) {
+    output.say(describeChange(newest, args.text('base') === null ? undefined : other?.change))
+    output.say(`${comparisonKinds.beforeAfter}\n`)
   }
+  const { total_count: count, total_pages: pages, current_page: page } = pagination
+  if (count > 0) output.table(data, columnsFor(data))
+  else
+    output.say('No change has gone live yet. Record one with "prompt-signals history record" or "prompt-signals sync".')
+  if (page < pages) output.say(`For older changes: --page ${page + 1} of ${pages}`)
+}
+
+function showCompare(output: Output, compared: SideBySide): void {
+  const { base, head, overlap, notes, share } = compared
   for (const line of [describeSides(compared), comparisonKinds.sideBySide, ...notes, '']) output.say(line)
   output.table(
     [
@@ -78,18 +68,9 @@ async function showCompare({ args, output }: Context, source: ImpactSource): Pro
     ],
     sideColumns,
   )
-  if (overlap.days > 0) {
-    output.say(`\nCompared on ${counted(overlap.days, 'day')}, ${overlap.from} to ${overlap.until}.`)
-    output.say(`Share of the head: ${percent(share ?? 0)} %.`)
-  }
-  failOn(args, verdict)
-}
-
-/** The options that are parameters of an endpoint. */
-function queryOf(args: Arguments, { schema }: typeof impactParams | typeof compareParams): URLSearchParams {
-  const query = new URLSearchParams()
-  for (const name of Object.keys(schema.properties)) if (args.text(name) !== null) query.set(name, args.required(name))
-  return query
+  if (overlap.days === 0) return
+  output.say(`\nCompared on ${counted(overlap.days, 'day')}, ${overlap.from} to ${overlap.until}.`)
+  output.say(`Share of the head: ${percent(share ?? 0)} %.`)
 }
 
 function failOnOption(args: Arguments): string[] {
@@ -100,8 +81,8 @@ function failOnOption(args: Arguments): string[] {
 }
 
 /** Fails the command by the verdict. Nothing to compare with is undecided: a gate must not let that through. */
-function failOn(args: Arguments, verdict: Impact['verdict']): void {
-  const reached = verdict ?? 'undecided'
+function failOn(args: Arguments, result: Pick<Impact, 'verdict'> | undefined): void {
+  const reached = result?.verdict ?? 'undecided'
   if (failOnOption(args).includes(reached)) throw new Error(`The verdict is ${reached}.`)
 }
 
@@ -114,14 +95,11 @@ const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
   { name: 'positive', cell: ({ side: { rate } }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
 ]
 
-const colours = { better: 'blue', worse: 'orange', same: null, undecided: 'grey' } as const
-
 function columnsFor(impacts: Impact[]): Column<Impact>[] {
   // All bars share one scale, so that they can be compared.
   const reach = Math.max(...impacts.flatMap(({ difference: d }) => (d ? [-d.low, d.high] : [])), 0.01)
-  const colour = ({ verdict }: Impact) => verdict && colours[verdict]
   return [
-    { name: 'verdict', cell: ({ verdict }) => (verdict ? `${verdictSigns[verdict]} ${verdict}` : '-'), colour },
+    { name: 'verdict', cell: ({ verdict }) => (verdict ? `${verdictSigns[verdict]} ${verdict}` : '-') },
     {
       name: 'difference',
       cell({ rate, difference }) {
@@ -129,7 +107,7 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
         return shown ? `${shown.points} (${shown.low}…${shown.high})` : '-'
       },
     },
-    { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : ''), colour },
+    { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : '') },
     { name: 'positive', cell: ({ rate }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
     { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
     { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },

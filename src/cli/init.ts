@@ -1,11 +1,12 @@
-import { type Config, settings } from '../config.ts'
+import { type Config, localUrlOf, settings } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../lib/scopes.ts'
-import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
+import { createOrganisation, listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { programName } from '../platform.ts'
 import { createPrompt } from '../prompts/manage.ts'
-import { linkTo, serviceUrlOf } from './console.ts'
 import { onDatabase } from './database.ts'
+
+const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
 export const commands = onDatabase([
   {
@@ -13,7 +14,6 @@ export const commands = onDatabase([
     description:
       'creates the first organisation with an admin key and a prompt, and prints a sign-in link and requests',
     database: 'created',
-    verifyWith: 'orgs list',
     async run({ db, clock, config, args, output }) {
       const url = serviceUrlOf(config)
       const [existing] = await listOrganisations(db, clock)
@@ -23,8 +23,9 @@ export const commands = onDatabase([
       }
       const name = args.text('name') ?? 'My organisation'
       const { id: org } = await createOrganisation(db, clock, { name, plan: 'business', monthlyLimit: null })
-      const { key } = await createKey(db, clock, { org, name: 'admin', scopes: presets.admin })
-      const { id: prompt } = await createPrompt(db, clock, { org, name: 'first prompt', id: null })
+      const owner = await requireOrganisation(db, org)
+      const { key } = await createKey(db, clock, owner, { name: 'admin', scopes: presets.admin })
+      const { id: prompt } = await createPrompt(db, clock, owner, { name: 'first prompt', id: null })
       const link = config.CONSOLE === 'on' ? linkTo(url, key) : null
       output.show({ org, prompt, key, link })
       if (args.options.json) return
@@ -36,7 +37,31 @@ Then record a change, record a signal, and see the impact:
 ${requestsTo(`${url}/api/v1/prompts/${prompt}`, key)}`)
     },
   },
+  {
+    usage: 'console --org ORG [--admin]',
+    description:
+      'prints a sign-in link for the console, with a read-only key that expires in 12 hours; --admin allows changes',
+    async run({ db, clock, config, args, output }) {
+      if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')
+      const url = serviceUrlOf(config)
+      const expires_at = new Date(clock.now().getTime() + 12 * 3_600_000)
+      const owner = await requireOrganisation(db, args.required('org'))
+      const granted = args.options.admin ? presets.admin : readingScopes
+      const { id, key } = await createKey(db, clock, owner, { name: 'console', scopes: granted, expires_at })
+      output.show({ link: linkTo(url, key), key: id, expires_at })
+      output.say('Anyone with the link is signed in: treat it like a password.')
+    },
+  },
 ])
+
+/** A link that opens the console signed in. The part after # stays in the browser: no server and no log sees it. */
+export const linkTo = (url: string, key: string): string => `${url}/#key=${key}`
+
+function serviceUrlOf(config: Config): string {
+  if (config.PUBLIC_URL) return config.PUBLIC_URL
+  if (config.PORT === 0) throw new Error('Set PUBLIC_URL or PORT: with PORT=0 the URL of the service is unknown.')
+  return localUrlOf(config)
+}
 
 /** Three requests, each on one line. */
 function requestsTo(address: string, key: string): string {

@@ -1,16 +1,11 @@
-// Ctrl-C: an interrupted command closes what it has opened, says what was and was not done, and ends.
+// Ctrl-C: an interrupted command closes what it has opened, and ends.
 import type { Db, Isolation, Sql } from '../db/client.ts'
-import { isConnectionLost } from '../db/errors.ts'
 import type { PermitRequest } from '../lib/semaphore.ts'
 
 export type Interruption = {
   signal: AbortSignal
   /** 128 plus the number of the signal, as in shells. */
   status: number
-  /** The database had not confirmed a change. */
-  isUncertain: boolean
-  /** The database had confirmed a change. */
-  hasChanged: boolean
   /** Why the embedded database stopped. */
   stopReason?: string
 }
@@ -38,7 +33,7 @@ export function onSignals<S extends NodeJS.Signals>(
 /** Listens for the signals that end a program. A second one ends it immediately. */
 export function listenForInterruption(): Interruption {
   const controller = new AbortController()
-  const interruption: Interruption = { signal: controller.signal, status: 0, isUncertain: false, hasChanged: false }
+  const interruption: Interruption = { signal: controller.signal, status: 0 }
   const interrupt = (signal: keyof typeof statuses) => {
     interruption.status ||= statuses[signal]
     controller.abort()
@@ -48,7 +43,7 @@ export function listenForInterruption(): Interruption {
 }
 
 /** Resolves with the work, or rejects `graceMs` after the interruption. The work itself is not stopped. */
-export function untilInterrupted<T>({ signal }: Interruption, work: Promise<T>, graceMs = 10_000): Promise<T> {
+export function untilInterrupted<T>(signal: AbortSignal, work: Promise<T>, graceMs = 10_000): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = () => setTimeout(reject, graceMs, signal.reason)
     if (signal.aborted) end()
@@ -57,62 +52,24 @@ export function untilInterrupted<T>({ signal }: Interruption, work: Promise<T>, 
   })
 }
 
-/** Makes statements fail after an interruption. `onWait` gets every pending answer that decides what was changed. */
-export function interruptible(db: Db, interruption: Interruption, onWait: (answer: Promise<unknown>) => void): Db {
-  const { signal } = interruption
-
-  function waitFor<T>(answer: Promise<T>, isChange: () => boolean): Promise<T> {
-    const note = () => {
-      interruption.isUncertain ||= isChange()
-    }
-    signal.addEventListener('abort', note, { once: true })
-    const forget = () => signal.removeEventListener('abort', note)
-    const onAnswer = () => {
-      forget()
-      interruption.hasChanged ||= isChange()
-    }
-    const onFailure = (error: unknown) => {
-      forget()
-      if (isConnectionLost(error)) note()
-    }
-    answer.then(onAnswer, onFailure)
-    return untilInterrupted(interruption, answer, 0)
+/** Makes statements fail after an interruption, so that a command ends soon. */
+export function interruptible(db: Db, { signal }: Interruption): Db {
+  const guard = <T>(start: () => Promise<T>): Promise<T> => {
+    signal.throwIfAborted()
+    return untilInterrupted(signal, start(), 0)
   }
-
-  function wrap(sql: Sql, isTransaction: boolean): Sql {
-    const send = <T>(text: string, statement: () => Promise<T>): Promise<T> => {
-      signal.throwIfAborted()
-      const answer = statement()
-      if (!isTransaction) onWait(answer)
-      return waitFor(answer, () => !isTransaction && !/^\s*select\b/i.test(text))
-    }
-    return Object.assign(
-      <Row extends object>(text: TemplateStringsArray, ...values: unknown[]) =>
-        send(text[0] ?? '', () => sql<Row>(text, ...values)),
+  const wrap = (sql: Sql): Sql =>
+    Object.assign(
+      <Row extends object>(text: TemplateStringsArray, ...values: unknown[]) => guard(() => sql<Row>(text, ...values)),
       {
-        dynamic: <Row extends object>(text: string, values?: string[]) =>
-          send(text, () => sql.dynamic<Row>(text, values)),
-        script: (text: string) => send(text, () => sql.script(text)),
+        dynamic: <Row extends object>(text: string, values?: string[]) => guard(() => sql.dynamic<Row>(text, values)),
+        script: (text: string) => guard(() => sql.script(text)),
       },
     )
-  }
-
   return {
     ...db,
-    sql: wrap(db.sql, false),
-    transaction: <T>(work: (sql: Sql) => Promise<T>, ...options: [PermitRequest?, Isolation?]) => {
-      let isCommitting = false
-      const answer: Promise<T> = db.transaction(
-        async (sql) => {
-          const result = await work(wrap(sql, true))
-          signal.throwIfAborted()
-          isCommitting = true
-          onWait(answer)
-          return result
-        },
-        ...options,
-      )
-      return waitFor(answer, () => isCommitting)
-    },
+    sql: wrap(db.sql),
+    transaction: <T>(work: (sql: Sql) => Promise<T>, ...options: [PermitRequest?, Isolation?]) =>
+      guard(() => db.transaction((sql) => work(wrap(sql)), ...options)),
   }
 }

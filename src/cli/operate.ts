@@ -12,8 +12,6 @@ export const commands: Command[] = [
       usage: 'migrate',
       description: 'migrates the database to the schema of this program',
       database: 'any schema',
-      ifInterrupted: 'nothing was migrated',
-      verifyWith: 'migrate',
       async run({ db, output }) {
         const { migrate } = await import('../db/migrations.ts')
         output.show(await migrate(db, migrations))

@@ -1,6 +1,7 @@
 const time = 'an ISO 8601 time with its zone, or a date (UTC)'
+const eventUrl = 'where to send events to, such as https://example.com/webhooks'
 
-/** What each option and argument means. One of a group of commands goes before one of all. */
+/** What each option and argument means. One of a command goes before one of its group, and that before one of all. */
 export const explanations: Record<string, string> = {
   '--action': 'what happened',
   '--add-scope': 'scopes to add, separated by commas',
@@ -68,17 +69,21 @@ export const explanations: Record<string, string> = {
   '--yes': 'does not ask',
   DAYS: 'age in days at which signals are erased, or none',
   DIR: 'folder of the clone; default: the current one',
+  EVENT: 'id of the event, msg_…',
   FILE: 'name of the file; - for standard input or output',
   ID: 'id of the history entry',
+  JSON: 'body of the request',
+  METHOD: 'GET, POST, PUT, PATCH or DELETE',
   ORG: 'organisation, by id or by unique name',
+  PATH: 'path below /api/v1 with its query, such as /prompts?limit=2',
   PLAN: 'free (1,000 signals per month), team (10,000) or business (100,000)',
   PROMPT: 'prompt, by id or by unique name',
   'compare --base': 'commit to compare with: the whole hash, or at least 7 characters',
   'compare --head': 'commit that is compared',
   'endpoints --overlap': 'how long the old secret signs too: 90s, 30m, 24h or 7d, at most 30d; default: 24h',
   'endpoints --prompt': 'prompt whose events are sent, by id or by unique name; repeat it for more; default: all',
-  'endpoints --url': 'where to send events to, such as https://example.com/webhooks',
-  'endpoints EVENT': 'id of the event, msg_…',
+  'endpoints create --url': eventUrl,
+  'endpoints update --url': eventUrl,
   'endpoints ID': 'id of the endpoint, whe_…',
   'history --base': 'id of the entry to compare with; default: the change before',
   'init --name': 'name of the organisation; default: My organisation',

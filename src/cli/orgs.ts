@@ -21,7 +21,6 @@ export const commands = onDatabase([
     description: 'creates an organisation',
     database: 'created',
     check: limitOption,
-    verifyWith: 'orgs list',
     async run({ db, clock, args, output }) {
       const [name, plan] = [args.required('name'), args.required('plan')]
       output.show(await createOrganisation(db, clock, { name, plan, monthlyLimit: limitOption(args) }))
@@ -47,7 +46,6 @@ export const commands = onDatabase([
     usage: 'orgs set-plan ORG PLAN [--monthly-limit N]',
     description: "changes the plan; without --monthly-limit the plan's limit applies",
     check: (args) => [planWord(args), limitOption(args)],
-    verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) =>
       output.show(await setPlan(db, clock, args.positional(0), planWord(args), limitOption(args))),
   },
@@ -55,32 +53,28 @@ export const commands = onDatabase([
     usage: 'orgs set-retention ORG DAYS|none',
     description: 'sets after how many days the signals of an organisation are erased; none keeps them forever',
     check: daysWord,
-    verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) =>
       output.show(await setRetention(db, clock, args.positional(0), daysWord(args))),
   },
   {
     usage: 'orgs update ORG --store-text on|off',
     description: 'allows storing the texts of prompts, or not; off erases them',
-    ifPartlyDone: 'texts are no longer stored; some may not be erased yet: run it again',
-    verifyWith: 'orgs list',
+    ifInterrupted: 'Run it again to erase the rest of the texts.',
     async run({ db, clock, args, output }) {
       const org = args.positional(0)
       const shown = await setStoreText(db, clock, org, args.required('store-text') === 'on')
-      if (!shown.store_text) await eraseTexts(db, (await requireOrganisation(db, org)).id)
+      if (!shown.store_text) await eraseTexts(db, (await requireOrganisation(db, org)).organisationId)
       output.show(shown)
     },
   },
   {
     usage: 'orgs suspend ORG',
     description: 'rejects all keys of an organisation within a second and sends it no events; its data stays',
-    verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) => output.show(await setSuspended(db, clock, args.positional(0), true)),
   },
   {
     usage: 'orgs resume ORG',
     description: 'accepts the keys of a suspended organisation again',
-    verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) => output.show(await setSuspended(db, clock, args.positional(0), false)),
   },
 ])

@@ -6,15 +6,12 @@ type Value = string | number | boolean | null | Date | object
 export type Output = {
   show(row: Record<string, Value>): void
   /** Programs get the rows as JSON instead of columns. */
-  table<T extends object>(rows: T[], columns: readonly AnyColumn<T>[], toJson?: (row: T) => string): void
+  table<T extends object>(rows: T[], columns: readonly AnyColumn<T>[]): void
   /** Text of several lines. It may be of any origin, so characters that could steer a terminal are removed. */
   text(text: string): void
   /** A remark. Goes to standard error when standard output is for a program. */
   say(line: string): void
 }
-
-/** Blue and orange, which colour-blind people can tell apart, and grey. */
-type Colour = 'blue' | 'orange' | 'grey'
 
 /** A column that shows a field unchanged is given by the field's name; with "…" behind it, its cells may be cut. */
 export type AnyColumn<T> = Column<T> | (keyof T & string) | `${keyof T & string}…`
@@ -22,7 +19,6 @@ export type AnyColumn<T> = Column<T> | (keyof T & string) | `${keyof T & string}
 export type Column<T> = {
   name: string
   cell(row: T): string
-  colour?(row: T): Colour | null
   isNumber?: true
   /** Whether its cells may be cut to make the table fit. */
   shrinks?: true
@@ -33,21 +29,19 @@ const maxWidth = 120
 const minShrunk = 8
 const gap = '  '
 
-type Streams = { out(text: string): void; err(text: string): void; hasColour: boolean }
-
-const codes: Record<Colour, string> = { blue: '94', orange: '38;5;208', grey: '90' }
+type Streams = { out(text: string): void; err(text: string): void }
 
 export const createOutput = (json: boolean, streams: Streams): Output =>
   json ? forPrograms(streams) : forPeople(streams)
 
 const forPrograms = ({ out, err }: Streams): Output => ({
   show: (row) => out(`${JSON.stringify(row)}\n`),
-  table: (rows, _, toJson = JSON.stringify) => out(rows.map((row) => `${toJson(row)}\n`).join('')),
+  table: (rows) => out(rows.map((row) => `${JSON.stringify(row)}\n`).join('')),
   text: (text) => out(text),
   say: (line) => err(`${line}\n`),
 })
 
-const forPeople = ({ out, hasColour }: Streams): Output => ({
+const forPeople = ({ out }: Streams): Output => ({
   show(row) {
     const width = Math.max(...Object.keys(row).map((name) => name.length))
     for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${oneLine(readable(value))}\n`)
@@ -63,13 +57,10 @@ const forPeople = ({ out, hasColour }: Streams): Output => ({
       drawn.map(({ shrinks }) => shrinks === true),
     )
     for (let line = 0; line <= rows.length; line++) {
-      const row = rows[line - 1]
-      const cells = drawn.map(({ cells, isNumber, colour }, index) => {
+      const cells = drawn.map(({ cells, isNumber }, index) => {
         const width = widths[index] as number
         const text = shorten(cells[line] as string, width)
-        const aligned = isNumber ? text.padStart(width) : text.padEnd(width)
-        const shade = hasColour && row ? colour?.(row) : null
-        return shade ? `\u001b[${codes[shade]}m${aligned}\u001b[0m` : aligned
+        return isNumber ? text.padStart(width) : text.padEnd(width)
       })
       out(`${cells.join(gap).trimEnd()}\n`)
     }

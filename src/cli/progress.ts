@@ -2,7 +2,7 @@ import { isatty } from 'node:tty'
 
 /** A line on standard error that is rewritten in place. Shown only on a terminal. */
 export type Progress = {
-  /** Shows a count and, if the share of the whole is known, the time left. */
+  /** Shows a count and, if it is known, the share of the whole. */
   count(done: number, noun: string, share?: number | null): void
   end(): void
 }
@@ -11,7 +11,6 @@ const everyMs = 200
 
 export function createProgress(): Progress {
   if (!isatty(2)) return { count() {}, end() {} }
-  const startedAt = performance.now()
   let shownAt = Number.NEGATIVE_INFINITY
 
   return {
@@ -19,7 +18,7 @@ export function createProgress(): Progress {
       const now = performance.now()
       if (now - shownAt < everyMs) return
       shownAt = now
-      process.stderr.write(`\r${describeCount(done, noun, share, now - startedAt)}\u001b[K`)
+      process.stderr.write(`\r${describeCount(done, noun, share)}\u001b[K`)
     },
     end() {
       if (shownAt > 0) process.stderr.write('\r\u001b[K')
@@ -28,15 +27,8 @@ export function createProgress(): Progress {
   }
 }
 
-/** Leaves out an estimate beyond the whole, and one of the first second, which would be too rough. */
-export function describeCount(done: number, noun: string, share: number | null, elapsedMs: number): string {
+/** Leaves out a share beyond the whole. */
+export function describeCount(done: number, noun: string, share: number | null): string {
   const count = `${done.toLocaleString('en')} ${noun}`
-  if (share === null || share <= 0 || share > 1) return count
-  const percent = `${count}, ${Math.floor(share * 100)} %`
-  return elapsedMs < 1_000 ? percent : `${percent}, about ${formatSeconds((elapsedMs * (1 - share)) / share)} left`
-}
-
-function formatSeconds(ms: number): string {
-  const seconds = Math.round(ms / 1_000)
-  return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  return share === null || share <= 0 || share > 1 ? count : `${count}, ${Math.floor(share * 100)} %`
 }

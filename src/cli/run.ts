@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts'
-import { isColourWanted, requireNoRuntimeVariables } from '../config.ts'
+import { requireNoRuntimeVariables } from '../config.ts'
 import { isUnreachable } from '../db/errors.ts'
 import { ServiceError } from '../errors.ts'
 import { oneLine } from '../lib/texts.ts'
@@ -8,7 +8,7 @@ import { isCompiled } from '../platform.ts'
 import { type Command, nameOf, parseArguments, readSettings, UsageError } from './command.ts'
 import { describeDetails, parseUsage } from './grammar.ts'
 import { groups } from './groups.ts'
-import { adviseInsteadOf, describeOptions, listAll, listOf, usageOf } from './help.ts'
+import { describeOptions, listAll, listOf, usageOf } from './help.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
 import { createOutput } from './output.ts'
 import { createProgress } from './progress.ts'
@@ -16,6 +16,10 @@ import { createProgress } from './progress.ts'
 const progress = createProgress()
 
 let outputError: NodeJS.ErrnoException | undefined
+// Without a listener the error would end the process.
+process.stdout.on('error', (error) => {
+  outputError = error
+})
 
 const streams = {
   out(text: string) {
@@ -25,9 +29,6 @@ const streams = {
   err(text: string) {
     progress.end()
     process.stderr.write(text)
-  },
-  get hasColour() {
-    return process.stdout.isTTY === true && isColourWanted()
   },
 }
 
@@ -50,10 +51,6 @@ const isHelpWord = (word: string) => ['help', '--help', '-h'].includes(word)
 
 /** Runs a command line and returns the exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
 export async function runCommandLine(args: string[]): Promise<number> {
-  // Without a listener the error would end the process.
-  process.stdout.on('error', (error) => {
-    outputError = error
-  })
   const [first = '', ...rest] = args
   if (first === '--version' || first === '-v') return runCommandLine(['version', ...rest])
   if (isHelpWord(first)) {
@@ -62,15 +59,15 @@ export async function runCommandLine(args: string[]): Promise<number> {
     streams.out(await listAll())
     return 0
   }
-  const { commands } = (await groups.get(first)?.()) ?? { commands: [] }
   const wordsOf = (command: Command) => nameOf(command).split(' ')
+  const loaded = (await groups.get(first)?.())?.commands ?? []
+  const commands = loaded.filter((one) => wordsOf(one)[0] === first)
   const command = commands.find((one) => wordsOf(one).every((word, index) => word === args[index]))
   return command ? runCommand(command, args.slice(wordsOf(command).length)) : rejectCommand(args, commands)
 }
 
 async function runCommand(command: Command, given: string[]): Promise<number> {
   let interruption = neverInterrupted
-  let isDryRun = false
   try {
     // From source, a developer may want an inspector.
     if (isCompiled) requireNoRuntimeVariables()
@@ -79,18 +76,17 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
       streams.out(`${usageOf(command)}${command.description}\n\n${describeOptions(command)}`)
       return 0
     }
-    isDryRun = args.options['dry-run'] === true
     const config = readSettings(args)
     const output = createOutput(args.options.json === true, streams)
     if (!command.isService) interruption = listenForInterruption()
     const context = { args, config, clock: systemClock, output, progress, interruption, warn }
-    await untilInterrupted(interruption, command.run(context))
+    await untilInterrupted(interruption.signal, command.run(context))
     progress.end()
     await requireShown()
     return 0
   } catch (error) {
     if (interruption.signal.aborted) {
-      warn(describeEnd('Interrupted', isDryRun ? {} : command, interruption))
+      warn(['Interrupted.', command.ifInterrupted].filter(Boolean).join(' '))
       return interruption.status
     }
     // A command may fail after it has shown its result.
@@ -98,8 +94,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     if (outputError?.code === 'EPIPE') return closedPipeStatus
     if (isUnreachable(error)) {
       const reason = interruption.stopReason ? ` (${oneLine(interruption.stopReason)})` : ''
-      const lost = `The connection to the database was lost${reason}`
-      warn(describeEnd(lost, isDryRun ? {} : command, interruption))
+      warn(`The connection to the database was lost${reason}.`)
       return 1
     }
     warn(describe(error, command))
@@ -109,29 +104,9 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
   }
 }
 
-const neverInterrupted: Interruption = {
-  signal: new AbortController().signal,
-  status: 0,
-  isUncertain: false,
-  hasChanged: false,
-}
+const neverInterrupted: Interruption = { signal: new AbortController().signal, status: 0 }
 
-/** Says what was and was not done. */
-function describeEnd(
-  reason: string,
-  { verifyWith, ifInterrupted, ifPartlyDone }: Partial<Command>,
-  { isUncertain, hasChanged }: Interruption,
-): string {
-  if (hasChanged && ifPartlyDone) return `${reason}: ${ifPartlyDone}.`
-  const isUnclear = isUncertain || (hasChanged && !ifInterrupted)
-  if (!isUnclear || !verifyWith) return `${reason}: ${ifInterrupted ?? 'nothing was changed'}.`
-  return (
-    `${reason} before the database had answered: the change may or may not have been made. ` +
-    `To check, run: prompt-signals ${verifyWith}`
-  )
-}
-
-/** Shows the commands of a group, or all if no command was given. Names the nearest one to an unknown command. */
+/** Shows the commands of a group, or all if no command was given. */
 async function rejectCommand(args: string[], commands: Command[]): Promise<number> {
   const isHelp = args.length > 1 && ['--help', '-h'].includes(args.at(-1) as string)
   const words = isHelp ? args.slice(0, -1) : args
@@ -143,7 +118,7 @@ async function rejectCommand(args: string[], commands: Command[]): Promise<numbe
   }
   if (isGroup) warn(`"${name}" is a group of commands:`)
   if (isGroup || args.length === 0) streams.err(isGroup ? listOf(commands) : await listAll())
-  else warn(`There is no command "${name}". ${await adviseInsteadOf(words)}`)
+  else warn(`There is no command "${name}". See "prompt-signals --help".`)
   return 2
 }
 

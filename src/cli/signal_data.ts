@@ -1,24 +1,54 @@
 import type { Db } from '../db/client.ts'
 import { writeFileAtomically } from '../lib/atomic_file.ts'
+import type { Input } from '../lib/input.ts'
+import { monthOf } from '../lib/months.ts'
 import { counted } from '../lib/texts.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { countSignals, type PurgeSource, purgeSignals } from '../signals/erase.ts'
+import { importSignals } from '../signals/import.ts'
 import { exportSignals } from '../signals/read.ts'
 import { exportParams } from '../signals/schema_params.ts'
+import { createSignalRollup } from '../stats/rollup.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
 import { hasConsent, requireConsent } from './confirm.ts'
 import { onDatabase } from './database.ts'
+import { keepLines } from './kept_lines.ts'
 import { writeOut } from './output.ts'
 
 export const signalDataCommands = onDatabase([
+  {
+    usage: 'signals import FILE|- --prompt PROMPT',
+    description:
+      'imports past signals from the NDJSON or CSV of an export; known signals are skipped, and only ' +
+      'those of the current month count towards its limit',
+    readsFile: true,
+    ifInterrupted: 'Run it again to import the rest.',
+    async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
+      const prompt = await requirePrompt(db.sql, args.required('prompt'))
+      const readLines = await keepLines(args.positional(0), input as Input, signal)
+      const now = clock.now()
+      const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
+      const counts = await importSignals(db, now, rollup, prompt, readLines, (done, share) =>
+        progress.count(done, 'signals', share),
+      )
+      const { recorded, known, refused } = counts
+      if (args.options.json) output.show(counts)
+      else output.say(`recorded ${recorded}, already known ${known}`)
+      if (refused > 0) {
+        throw new Error(
+          `The monthly limit has no room for ${counted(refused, 'signal')} of this month. Raise the limit with ` +
+            `"orgs set-plan", or wait until ${monthOf(now).resetsAt}. Then run the import again.`,
+        )
+      }
+    },
+  },
   {
     usage:
       'signals export --prompt PROMPT|--org ORG [--format ndjson|csv] [--since TIME] [--until TIME] ' +
       '[--value positive|negative] [--after ID] [--output FILE]',
     description: 'exports signals to standard output, or to a file that appears once it is complete',
-    ifInterrupted: 'the standard output is incomplete, and no file was created',
     check(args) {
       if (hasOption(args, 'prompt') === hasOption(args, 'org')) throw new UsageError('give either --prompt or --org')
       args.asQuery(exportParams.parse)
@@ -42,8 +72,7 @@ export const signalDataCommands = onDatabase([
   {
     usage: 'signals purge --before TIME --prompt PROMPT|--org ORG|--all-orgs [--dry-run] [--yes]',
     description: 'permanently erases the signals older than a time, after showing their number and asking',
-    ifPartlyDone: 'what was erased stays erased; run it again to erase the rest',
-    verifyWith: 'signals export --org ORG --until TIME',
+    ifInterrupted: 'Run it again to erase the rest.',
     check(args) {
       const sources = [hasOption(args, 'prompt'), hasOption(args, 'org'), args.options['all-orgs'] === true]
       if (sources.filter(Boolean).length !== 1) throw new UsageError('give one of --prompt, --org and --all-orgs')
@@ -85,8 +114,8 @@ async function findSources(db: Db, clock: Context['clock'], args: Arguments): Pr
   const orgs = org === null ? (await listOrganisations(db, clock)).map(({ id }) => id) : [org]
   const sources: PurgeSource[] = []
   for (const publicId of orgs) {
-    const { id } = await requireOrganisation(db, publicId)
-    sources.push({ organisationId: id, prompt: null, publicId })
+    const { organisationId } = await requireOrganisation(db, publicId)
+    sources.push({ organisationId, prompt: null, publicId })
   }
   return sources
 }

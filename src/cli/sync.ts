@@ -2,12 +2,12 @@ import { gitEnvironment } from '../config.ts'
 import { createGit } from '../git/program.ts'
 import { openRepository } from '../git/repository.ts'
 import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
-import type { SyncTarget } from '../git/target.ts'
+import type { EntriesPage, LinkedFile, SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { counted, oneLine } from '../lib/texts.ts'
+import { checkService, withApi } from './api.ts'
 import { type Command, type Context, UsageError } from './command.ts'
-import { withDatabase } from './database.ts'
-import { checkUrl, openService } from './remote.ts'
+import { type Call, dataOf, errorOf, readRows } from './rest.ts'
 
 export const commands: Command[] = [
   {
@@ -17,28 +17,47 @@ export const commands: Command[] = [
       'syncs prompt histories from a git clone; --url calls a service with the key in PROMPT_SIGNALS_KEY, --create ' +
       'registers a prompt for every matching file, --map writes the prompt id of each, --text also stores ' +
       'the text of each change',
-    ifInterrupted: 'the entries recorded so far stay; run it again to complete the sync',
+    ifInterrupted: 'Run it again to complete the sync.',
     check(args) {
-      const [org, url] = [args.text('org'), args.text('url')]
-      if ((org === null) === (url === null)) throw new UsageError('give either --org or --url')
-      checkUrl(args)
+      checkService(args)
       if (args.options['dry-run'] && args.text('map') !== null) {
         throw new UsageError('--map is not written by a --dry-run')
       }
     },
-    async run(context) {
-      const service = openService(context, 'ci')
-      if (service) {
-        const { openHttpTarget } = await import('../git/target.ts')
-        return sync(context, openHttpTarget(service))
-      }
-      await withDatabase(context, async (opened) => {
-        const { openDatabaseTarget } = await import('../git/target.ts')
-        await sync(opened, await openDatabaseTarget(opened.db, opened.clock, opened.args.required('org')))
-      })
-    },
+    run: (context) => withApi(context, 'ci', (opened, call) => sync(opened, openTarget(call))),
   },
 ]
+
+type PromptShown = { id: string; repository: string | null; path: string | null }
+
+/** Every call is safe to repeat, because a file has one prompt. */
+export const openTarget = (call: Call): SyncTarget => ({
+  async listLinked(repository) {
+    const found: LinkedFile[] = []
+    for await (const { id, path, ...prompt } of readRows<PromptShown>(call, '/prompts', { archived: 'all' })) {
+      if (path && prompt.repository === repository) found.push({ id, path })
+    }
+    return found.reverse()
+  },
+  async createPrompt(name, repository, path) {
+    return dataOf<PromptShown>(await call('POST', '/prompts', { name, repository, path })).id
+  },
+  async moveLink(id, repository, path) {
+    const answer = await call('PATCH', `/prompts/${id}`, { repository, path })
+    if (answer.status === 403) return errorOf(answer).message
+    dataOf(answer)
+    return null
+  },
+  async recordBatch(batch) {
+    return dataOf(await call('POST', '/history/batch', batch))
+  },
+  async readHistory(id, page) {
+    const answer = await call('GET', `/prompts/${id}/history?page=${page}&limit=100&include=title`)
+    if (answer.status === 403) return null
+    dataOf(answer)
+    return answer.body as EntriesPage
+  },
+})
 
 async function sync({ args, clock, output, progress, interruption }: Context, target: SyncTarget): Promise<void> {
   const isDryRun = args.options['dry-run'] === true

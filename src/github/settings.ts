@@ -1,11 +1,11 @@
 // The webhook of an organisation: its secret, its last event, and how long events are kept.
-import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { type Actor, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { pruneTable } from '../db/prune.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { dayMs } from '../lib/times.ts'
-import { requireOrganisation } from '../orgs/manage.ts'
+import type { Owner } from '../orgs/manage.ts'
 import { pingResult, resultOf } from './schema.ts'
 import { selectWebhookState, upsertWebhook } from './store.ts'
 
@@ -17,8 +17,7 @@ const eventsKeptMs = 7 * dayMs
 const workKeptMs = 365 * dayMs
 
 /** Creates the secret of an organisation's webhook. It replaces an earlier one and is not shown again. */
-export async function setWebhook(db: Db, clock: Clock, org: string, actor: Actor = operator) {
-  const { id: organisationId } = await requireOrganisation(db, org)
+export async function setWebhook(db: Db, clock: Clock, { org, organisationId }: Owner, actor: Actor) {
   const secret = randomBase62(secretLength)
   await db.transaction(async (sql) => {
     await upsertWebhook(sql, organisationId, secret, clock.now())
@@ -28,7 +27,7 @@ export async function setWebhook(db: Db, clock: Clock, org: string, actor: Actor
 }
 
 /** Shows an organisation's webhook without its secret. */
-export async function showWebhook(db: Db, { org, organisationId }: { org: string; organisationId: number }) {
+export async function showWebhook(db: Db, { org, organisationId }: Owner) {
   const state = await selectWebhookState(db.sql, organisationId)
   const { createdAt = null, at, event, outcome } = state ?? {}
   return {

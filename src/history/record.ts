@@ -2,8 +2,6 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { type Detail, invalid, notFound } from '../errors.ts'
-import type { IdempotentRequest } from '../http/idempotency.ts'
-import { answerOnce } from '../idempotency/replay.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -91,21 +89,16 @@ export async function recordEntry(
   clock: Clock,
   prompt: Prompt,
   given: unknown,
-  request?: IdempotentRequest,
+  deadline?: number,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const { id, organisationId } = prompt
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
-  const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline: request?.deadline }
-  const record = (sql: Sql) => recordOne(sql, clock, prompt, entry)
+  const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline }
   for (;;) {
     const startedAt = performance.now()
     try {
-      return await db.transaction(async (sql) => {
-        if (!request) return record(sql)
-        const { answer, isReplayed } = await answerOnce(sql, clock, request, record)
-        return isReplayed ? { ...answer, isNew: false } : answer
-      }, permitRequest)
+      return await db.transaction((sql) => recordOne(sql, clock, prompt, entry), permitRequest)
     } catch (error) {
       // Retry until the deadline while another transaction, such as an import, holds the prompt.
       if (classifyError(error) !== 'lock_timeout') throw error

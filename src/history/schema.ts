@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { numberedPageOf } from '../lib/numbered_page.ts'
-import { envelopeOf, literals, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, printable, type Row } from '../lib/typebox.ts'
 import { BranchName, PromptPath } from '../prompts/schema.ts'
 
 const Action = literals(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
@@ -102,7 +102,7 @@ export const NewHistoryEntry = Type.Object(
 
 export type NewHistoryEntry = Static<typeof NewHistoryEntry>
 
-export const RecordedEntry = envelopeOf(partlyVisible(HistoryEntry, ['id']), 'RecordedHistoryEntry', {
+export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', {
   id: 42,
   ...exampleTitledEntry,
 })
@@ -212,14 +212,10 @@ export const RemovedEntry = envelopeOf(Type.Object({ id: HistoryEntry.properties
   id: 42,
 })
 
-/** What the diff shows of an entry to a caller that may not read the history. */
-export const alwaysInDiff = ['id', 'commit_sha', 'created_at']
-const ComparedEntry = partlyVisible(HistoryEntry, alwaysInDiff)
-
 export const EntryDiff = envelopeOf(
   Type.Object({
-    entry: ComparedEntry,
-    base: nullable(ComparedEntry, 'The entry that it is compared with; null for the first change'),
+    entry: HistoryEntry,
+    base: nullable(HistoryEntry, 'The entry that it is compared with; null for the first change'),
     before: nullable(Type.String(), 'Text of the base; null if it is not stored'),
     after: nullable(Type.String(), 'Text of the entry; null if it is not stored'),
     diff: nullable(Type.String(), 'Unified diff, empty for equal texts; null if a text is not stored'),

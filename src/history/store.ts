@@ -156,14 +156,14 @@ export async function selectEntryWithText(sql: Sql, { id: promptId, organisation
   return row
 }
 
-/** Finds the prompt of an entry for an operator, with the name of its file. */
-export async function findEntry(sql: Sql, id: number): Promise<{ prompt: OwnedPrompt; name: string } | undefined> {
-  const [row] = await sql<OwnedPrompt & { name: string }>`
-    select p.id, p.organisation_id as "organisationId", coalesce(p.path, p.public_id) as name
+/** Finds the prompt of an entry for an operator. */
+export async function findEntry(sql: Sql, id: number) {
+  const [row] = await sql<{ org: string; organisationId: number; publicId: string }>`
+    select o.public_id as org, o.id as "organisationId", p.public_id as "publicId"
     from organisations o
     join history_entries h on h.organisation_id = o.id and h.id = ${id}
     join prompts p on p.organisation_id = h.organisation_id and p.id = h.prompt_id`
-  return row && { prompt: row, name: row.name }
+  return row
 }
 
 /** Selects the entry of a prompt with this id. */

@@ -10,45 +10,49 @@ const bad = (message: string): ServiceError => invalid('The request body is not 
 const tooLarge = (maxBytes: number) =>
   bad(`must be at most ${maxBytes < mebibyte ? `${maxBytes / 1024} KiB` : `${maxBytes / mebibyte} MiB`}`)
 
-/** A revoked key must be rejected within a second, even if the request had begun before. */
-const verifiedForMs = 500
-
 /** Called before bytes are buffered. Throws when there is no room. */
 type Reserve = (bytes: number) => void
 
 /** Twice the size of a signal. Smaller bodies are not counted, so that large ones cannot lock them out. */
 export const smallBody = 32 * 1024
 
-/** Bounds the memory of larger bodies. Otherwise 3,000 slow senders would hold 3 GB. */
-const largeBodies = createInFlightLimiter({
-  perTenant: { requests: Number.POSITIVE_INFINITY, bytes: 16 * mebibyte },
-  inAll: { requests: Number.POSITIVE_INFINITY, bytes: 64 * mebibyte },
-  rejectWith: () => unavailable('overload', 'Too many large bodies are in flight. Try again shortly.'),
-})
+/** The memory for larger bodies. Otherwise 3,000 slow senders would hold 3 GB. The largest delivery of GitHub fits. */
+const maxBytesInAll = 128 * mebibyte
+const maxBytesPerTenant = 32 * mebibyte
+
+let bytesInAll = 0
+const bytesOfTenant = new Map<unknown, number>()
 
 /** Reserves memory for a body that is not small, until the response. The runtime also frees the body then. */
 function reserveLarge(context: RequestContext): Reserve {
-  let bytes = 0
-  let entered: ReturnType<typeof largeBodies.enter> | undefined
+  let [bytes, reserved] = [0, 0]
+  const { org, key } = context.caller ?? {}
+  // Anybody can send a delivery until its signature is checked. It must not use up the share of the organisation's keys.
+  const tenant = key ? org : `${org} without a key`
+  const take = (more: number) => {
+    const own = (bytesOfTenant.get(tenant) ?? 0) + more
+    if (own > maxBytesPerTenant || bytesInAll + more > maxBytesInAll) {
+      throw unavailable('overload', 'Too many large bodies are in flight. Try again shortly.')
+    }
+    bytesInAll += more
+    reserved += more
+    if (own > 0) bytesOfTenant.set(tenant, own)
+    else bytesOfTenant.delete(tenant)
+  }
   return (more) => {
     bytes += more
     if (bytes <= smallBody) return
     // A reservation after the response would never be released.
     if (context.settled) throw context.deadlineError()
-    if (entered) return entered.reserve(more)
-    entered = largeBodies.enter(context.caller?.org)
-    context.onAnswered = entered.leave
-    entered.reserve(bytes)
+    context.onAnswered ??= () => take(-reserved)
+    take(bytes - reserved)
   }
 }
 
 /** Reads a JSON body, plain or gzipped. The maximum and the reservation also apply to the decompressed text. */
-export function readJsonText(
-  context: RequestContext,
-  maxBytes = mebibyte,
-  reserve = reserveLarge(context),
-): Promise<string> {
+export function readJsonText(context: RequestContext, maxBytes = mebibyte): Promise<string> {
   requireJson(context.request)
+  const reserve = reserveLarge(context)
   const encoding = context.request.headers.get('content-encoding')
   if (encoding === null) return readBody(context, maxBytes, decodeInTurn, reserve)
   if (encoding.trim().toLowerCase() !== 'gzip') {
@@ -92,7 +96,7 @@ export function readBody<T>(
   context: RequestContext,
   maxBytes: number,
   read: (bytes: Uint8Array) => T | Promise<T>,
-  reserve: Reserve,
+  reserve = reserveLarge(context),
 ): Promise<T> {
   const { request } = context
   const length = request.headers.get('content-length')
@@ -107,8 +111,7 @@ export function readBody<T>(
     (bytes) => {
       context.isBodyRead = true
       context.resumeDeadline()
-      if (!context.verifyAgain || performance.now() - context.beganAt < verifiedForMs) return read(bytes)
-      return context.verifyAgain().then(() => read(bytes))
+      return read(bytes)
     },
     (error) => {
       throw error instanceof ServiceError ? error : bad('must arrive whole')
@@ -147,62 +150,3 @@ export function decodeInTurn(bytes: Uint8Array): string | Promise<string> {
   lastTurn = lastTurn.then(nextTurn)
   return lastTurn.then(() => decodeText(bytes))
 }
-
-type InFlight = { requests: number; bytes: number }
-
-type Options = {
-  perTenant: InFlight
-  inAll: InFlight
-  rejectWith(): Error
-}
-
-/** Bounds the requests in flight, and the bytes of their bodies, per tenant and in total. */
-export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options) {
-  const total: InFlight = { requests: 0, bytes: 0 }
-  const byTenant = new Map<unknown, InFlight>()
-
-  /** Counts a request. Throws over the limit. */
-  function enter(tenant: unknown) {
-    const own = byTenant.get(tenant) ?? { requests: 0, bytes: 0 }
-    let reserved = 0
-
-    function take(requests: number, bytes: number): void {
-      if (!hasRoom(own, perTenant, requests, bytes) || !hasRoom(total, inAll, requests, bytes)) throw rejectWith()
-      add(requests, bytes)
-      reserved += bytes
-    }
-
-    function add(requests: number, bytes: number): void {
-      for (const used of [own, total]) {
-        used.requests += requests
-        used.bytes += bytes
-      }
-    }
-
-    take(1, 0)
-    byTenant.set(tenant, own)
-    return {
-      /** Counts bytes of the body before they are buffered. Throws over the limit. */
-      reserve: (bytes: number) => take(0, bytes),
-      leave() {
-        add(-1, -reserved)
-        if (own.requests === 0) byTenant.delete(tenant)
-      },
-    }
-  }
-
-  return {
-    enter,
-    async run<T>(tenant: unknown, work: (reserve: (bytes: number) => void) => Promise<T>): Promise<T> {
-      const { reserve, leave } = enter(tenant)
-      try {
-        return await work(reserve)
-      } finally {
-        leave()
-      }
-    },
-  }
-}
-
-const hasRoom = (used: InFlight, max: InFlight, requests: number, bytes: number): boolean =>
-  used.requests + requests <= max.requests && used.bytes + bytes <= max.bytes

@@ -25,7 +25,7 @@ export const described: Record<ErrorCode, DescribedError> = {
     example: { scope: 'signals:write' },
   },
   not_found: {
-    meaning: 'The prompt does not exist in the organisation of the key.',
+    meaning: 'What the request names does not exist in the organisation of the key.',
     message: 'Not found. Check the path, and that the prompt belongs to the organisation of this key.',
   },
   validation_error: {

@@ -1,10 +1,9 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
 import type { RouteWrapper } from './middleware.ts'
-import { depthOf, pageHeaders, serveFile } from './static_file.ts'
+import { depthOf, loadOnce, pageHeaders, serveFile } from './static_file.ts'
 
 const documentation = {
-  openapi: '3.0.3',
   info: {
     title: 'prompt-signals',
     description:
@@ -33,12 +32,22 @@ const documentation = {
   },
 }
 
-/** The OpenAPI document of these routes, and a page that shows it and loads nothing from elsewhere. */
-export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[], hasConsole: boolean) {
+/**
+ * The OpenAPI document of these routes, and a page that shows it. Both are made with the first request, by a plugin whose
+ * page loads Swagger UI from elsewhere: here it comes from the service.
+ */
+export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia, hasConsole: boolean) {
+  const load = loadOnce(async () => {
+    const { swagger } = await import('@elysiajs/swagger')
+    const plugin = swagger({ provider: 'swagger-ui', path: '/docs', theme, autoDarkMode: false, documentation })
+    const app = new Elysia({ aot: false }).use(documented).use(plugin)
+    const read = async (path: string) => (await app.handle(new Request(`http://localhost${path}`))).text()
+    return { page: await read('/docs'), document: await read('/docs/json') }
+  })
   const page = (folder: string, root: string) =>
     serveFile(
       'text/html; charset=utf-8',
-      async () => docsPage(folder, hasConsole ? root : null),
+      async () => withOwnFiles((await load()).page, folder, hasConsole ? root : null),
       // Swagger UI uses inline styles, and writes HTML that it has sanitised.
       pageHeaders("'self' 'unsafe-inline'"),
     )
@@ -48,23 +57,18 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[
       '/docs',
       publicRoute((context) => (depthOf(context) > 0 ? pageInFolder : pageBesideFolder)(context)),
     )
-    .get('/docs/json', publicRoute(serveFile('application/json', () => writeDocument(documented))))
+    .get('/docs/json', publicRoute(serveFile('application/json', async () => nameSchemas((await load()).document))))
     .get('/docs/start.js', publicRoute(serveFile('text/javascript; charset=utf-8', async () => startScript)))
     .get('/docs/swagger-ui-bundle.js', publicRoute(serveFile('text/javascript; charset=utf-8', docsFiles.script)))
-    .get('/docs/swagger-ui.css', publicRoute(serveFile('text/css; charset=utf-8', docsFiles.style)))
+    .get(`/docs/${theme}`, publicRoute(serveFile('text/css; charset=utf-8', docsFiles.style)))
 }
 
-async function writeDocument(documented: AnyElysia[]): Promise<string> {
-  const paths: Record<string, object> = {}
-  for (const { method, path, hooks } of documented.flatMap(({ routes }) => routes)) {
-    if (hooks.detail.hide) continue
-    const template = path.replace(/:(\w+)/g, '{$1}')
-    paths[template] = { ...paths[template], [method.toLowerCase()]: hooks.detail }
-  }
-  // Objects with a title move to `components.schemas`, so that a generated client has one type of that name.
+/** Objects with a title move to `components.schemas`, so that a generated client has one type of that name. */
+function nameSchemas(text: string): string {
   const schemas: Record<string, object> = {}
-  const document = JSON.parse(JSON.stringify({ ...documentation, paths }), (_, value) => {
-    if (value?.type !== 'object' || typeof value.title !== 'string') return value
+  const document = JSON.parse(text, (_, value) => {
+    // Where it may also be null, it is another type.
+    if (value?.type !== 'object' || typeof value.title !== 'string' || value.nullable) return value
     schemas[value.title] = value
     return { $ref: `#/components/schemas/${value.title}` }
   })
@@ -72,39 +76,36 @@ async function writeDocument(documented: AnyElysia[]): Promise<string> {
   return JSON.stringify(document)
 }
 
-/** The page. Its URLs are relative, so that it also works below a path of a larger site. */
-const docsPage = (folder: string, console: string | null) => `<!doctype html>
-<html lang="en-GB">
-  <head>
-    <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width, initial-scale=1">
-    <title>prompt-signals API</title>
-    <link rel="icon" href="data:,">
-    <link rel="stylesheet" href="${folder}swagger-ui.css">
-    <style>
+const theme = 'swagger-ui.css'
+
+const style = `
       body { margin: 0 }
       nav { max-width: 1460px; margin: 0 auto; padding: 16px 20px 0; font: 15px system-ui, sans-serif }
       nav a { color: #1f62a5 }
       .swagger-ui .info { margin: 32px 0 16px }
       .swagger-ui .scheme-container { padding: 16px 0 }
       /* This is the only server, and no response has OpenAPI links. */
-      .swagger-ui .scheme-container .schemes .schemes-server-container, .swagger-ui .response-col_links { display: none }
-    </style>
-  </head>
-  <body>
-    ${console === null ? '' : `<nav><a href="${console}">Console</a></nav>`}
-    <main id="docs"></main>
-    <noscript>This page needs JavaScript. The OpenAPI document is at <a href="${folder}json">${folder}json</a>.</noscript>
+      .swagger-ui .scheme-container .schemes .schemes-server-container, .swagger-ui .response-col_links { display: none }`
+
+/** The plugin's page with files of the service instead of its scripts. URLs are relative: a proxy may add a path. */
+const withOwnFiles = (page: string, folder: string, console: string | null): string =>
+  page
+    .replace('<html lang="en">', '<html lang="en-GB">')
+    .replace('</title>', ' API</title>')
+    .replace(`href="${theme}"`, `href="${folder}${theme}"`)
+    .replace('</head>', `<link rel="icon" href="data:,"><style>${style}</style></head>`)
+    .replace('<body>', `<body>${console === null ? '' : `<nav><a href="${console}">Console</a></nav>`}`)
+    .replace(
+      /<script[\s\S]*<\/script>/,
+      `<noscript>This page needs JavaScript. The OpenAPI document is at <a href="${folder}json">${folder}json</a>.</noscript>
     <script src="${folder}swagger-ui-bundle.js"></script>
-    <script src="${folder}start.js"></script>
-  </body>
-</html>
-`
+    <script src="${folder}start.js"></script>`,
+    )
 
 /** A separate file, because the policy of the page allows no inline script. */
 const startScript = `SwaggerUIBundle({
   url: new URL('json', document.currentScript.src).href,
-  dom_id: '#docs',
+  dom_id: '#swagger-ui',
   deepLinking: true,
   displayRequestDuration: true,
   // Expands schemas, with their bounds.

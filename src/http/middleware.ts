@@ -20,7 +20,7 @@ import {
   type RateUsage,
   tooManyRequests,
 } from './rate_limit.ts'
-import { corsHeaders, RequestContext, requireAllowedPrompt, requireNotNarrowed } from './request_context.ts'
+import { corsHeaders, RequestContext, requireAllowedPrompt } from './request_context.ts'
 
 type Context<Params> = {
   request: Request
@@ -180,12 +180,7 @@ export function createRouteWrapper(services: Services) {
         const lostBefore = lostConnections()
         const enter = (caller: Caller) => {
           context.caller = caller
-          context.verifyAgain = async () => {
-            const current = await verifyCurrent(context, params)
-            requireNotNarrowed(caller, current)
-            // A handler grants no longer life than this, which may have become shorter.
-            caller.expiresAt = current.expiresAt
-          }
+          context.verifyAgain = () => verifyCurrent(context, params)
           requireAccess(context, caller)
           const rejected = rejectExceeded(context, perKey?.take(caller.id), 'key_rate')
           if (rejected) return rejected

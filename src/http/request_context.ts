@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { Type } from '@sinclair/typebox'
-import { type ApiError, forbidden, invalid, notFound, ServiceError, statusOfCode } from '../errors.ts'
+import { type ApiError, notFound, ServiceError, statusOfCode } from '../errors.ts'
 import type { Caller } from '../keys/caller.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
+import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { matchesOrigin } from '../lib/origins.ts'
-import type { Scope } from '../lib/scopes.ts'
 import type { Receiver } from '../platform.ts'
 import { addRateLimitHeaders, type RateUsage } from './rate_limit.ts'
 
@@ -15,12 +14,6 @@ export const requestIdPattern = '^[0-9A-Za-z._-]{1,128}$'
 const wellFormedId = new RegExp(requestIdPattern)
 /** W3C Trace Context. Version 00 ends after the flags. Further fields of later versions are ignored. */
 const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
-const maxKeyLength = 255
-const keyPattern = '^[ -~]+$'
-const wellFormedKey = new RegExp(keyPattern)
-
-export const idempotencyKeyType = (description: string) =>
-  Type.String({ minLength: 1, maxLength: maxKeyLength, pattern: keyPattern, description })
 
 export class RequestContext implements Timed {
   /** The client's X-Request-Id, else the id of the client's trace, else a new one. */
@@ -29,8 +22,8 @@ export class RequestContext implements Timed {
   /** Public ids of the organisation and the API key; a signed event of GitHub has no key. */
   caller: { org: string; key?: string } | undefined
   cors: Record<string, string> | undefined
-  /** Rejects when the key has ended or lost a right since. Undefined for a route without a key. */
-  verifyAgain: (() => Promise<void>) | undefined
+  /** Rejects when the key has ended or lost the right since. Undefined for a route without a key. */
+  verifyAgain: (() => Promise<Caller>) | undefined
   rateUsage: RateUsage | undefined
   /** The request that this one is a part of: the client's address is read from it. */
   outer: RequestContext | undefined
@@ -119,36 +112,12 @@ function parseTraceId(traceparent: string | null): string | undefined {
   return /^0+$/.test(traceId) || /^0+$/.test(parentId as string) ? undefined : traceId
 }
 
-/** Parses an Idempotency-Key: bare, or a quoted string as in structured header fields. */
-function parseIdempotencyKey(header: string | null): string | null {
-  if (header === null) return null
-  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(header)?.[1]
-  const key = quoted === undefined ? header : quoted.replace(/\\(.)/g, '$1')
-  if (key.length <= maxKeyLength && wellFormedKey.test(key)) return key
-  throw invalid('The Idempotency-Key is not valid.', [
-    { path: 'Idempotency-Key', message: `must have 1 to ${maxKeyLength} printable ASCII characters` },
-  ])
-}
-
-/** A handler goes on with the key as it was when the request began, so the key must still have every right of then. */
-export function requireNotNarrowed(before: Caller, now: Caller): void {
-  const lost = before.scopes.find((scope) => !now.scopes.includes(scope))
-  if (lost) throw forbidden(lost)
-  if (now.browser && !before.browser) {
-    throw new ServiceError('forbidden', 'This API key was restricted meanwhile. Send the request again.')
-  }
-}
-
 /** A prompt that a browser key is not limited to is answered like one that does not exist. */
 export function requireAllowedPrompt({ browser }: Caller, params: unknown): void {
   if (!browser?.prompts) return
   const { prompt_id: id } = params as { prompt_id?: string }
   if (id !== undefined && !browser.prompts.includes(id)) throw notFound()
 }
-
-/** What a caller sees of a row that it wrote: everything with the scope to read it, else only the named properties. */
-export const visibleTo = ({ scopes }: Caller, scope: Scope, row: object, names: string[]): object =>
-  scopes.includes(scope) ? row : Object.fromEntries(Object.entries(row).filter(([name]) => names.includes(name)))
 
 const preflightHeaders = {
   'access-control-allow-origin': '*',

@@ -1,3 +1,4 @@
+import type { Deadline } from '../lib/deadline.ts'
 import type { Scope } from '../lib/scopes.ts'
 
 /** The key of a request, as it was when the key was looked up. */
@@ -21,3 +22,12 @@ export type Caller = {
 
 /** Throws or rejects with `unauthorized`. Returns a cached key without a promise, which would cost throughput. */
 export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>
+
+/** Who makes a change. Without an organisation it may change any; without scopes and an expiry it may grant any. */
+export type Actor = {
+  name: string
+  organisationId?: number
+  scopes?: readonly string[]
+  expiresAt?: Date | null
+  request?: Deadline
+}

@@ -5,27 +5,27 @@ import { type Detail, forbidden, invalid } from '../errors.ts'
 import { isOriginPattern } from '../lib/origins.ts'
 import { presets, type Scope } from '../lib/scopes.ts'
 import { parseInstant } from '../lib/times.ts'
-import { createChangeValidator, createValidator } from '../lib/validate.ts'
+import { bodyOf, changeOf } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
 import { ApiKeyChange, NewApiKey } from './schema.ts'
 import type { KeyValues } from './store.ts'
 
-const validateNew = createValidator(NewApiKey, 'The key')
-export const validateKeyChange = createChangeValidator(ApiKeyChange)
-
 type GivenKey = { [Name in keyof KeyValues]?: KeyValues[Name] | undefined }
 export type KeyToCreate = GivenKey & { name: string }
+export type KeyChange = GivenKey & Pick<ApiKeyChange, 'add_scopes' | 'remove_scopes'>
 
-/** The scopes may depend on those that the key has. */
-export type KeyChange = Omit<GivenKey, 'scopes'> & { scopes?: Scope[] | ((current: Scope[]) => Scope[]) | undefined }
+export const newKeyBody = bodyOf(NewApiKey, 'The key', (key): KeyToCreate => ({ ...toValues(key), name: key.name }))
 
-export function parseNewKey(given: unknown): KeyToCreate {
-  const key = validateNew(given)
-  return { ...toKeyChange(key), name: key.name }
-}
+export const keyChangeBody = changeOf(ApiKeyChange, ({ add_scopes, remove_scopes, ...given }): KeyChange => {
+  const values = toValues(given)
+  if (values.scopes && (add_scopes ?? remove_scopes)) {
+    throw wrong(add_scopes ? '/add_scopes' : '/remove_scopes', 'must be absent when scopes or a preset are given')
+  }
+  return { ...values, ...(add_scopes && { add_scopes }), ...(remove_scopes && { remove_scopes }) }
+})
 
 /** Turns a preset into its scopes. Each scope, origin and prompt is kept once. */
-export function toKeyChange(given: ApiKeyChange): GivenKey {
+function toValues(given: Omit<ApiKeyChange, 'add_scopes' | 'remove_scopes'>): GivenKey {
   const { name, scopes, preset, origins, prompts, monthly_limit } = given
   const expires_at = parseExpiry(given.expires_at)
   if (preset === 'browser' && !origins) throw wrong('/origins', 'must be given with the preset browser')
@@ -44,8 +44,8 @@ export function toKeyChange(given: ApiKeyChange): GivenKey {
 const inOrder = (scopes: Scope[]): Scope[] => presets.admin.filter((scope) => scopes.includes(scope))
 
 /** The scopes that a key has after a change. */
-export function scopesAfter({ scopes }: KeyChange, current: Scope[]): Scope[] {
-  const after = typeof scopes === 'function' ? inOrder(scopes(current)) : (scopes ?? current)
+export function scopesAfter({ scopes, add_scopes = [], remove_scopes = [] }: KeyChange, current: Scope[]): Scope[] {
+  const after = inOrder([...(scopes ?? current), ...add_scopes]).filter((scope) => !remove_scopes.includes(scope))
   if (after.length === 0) throw wrong('/scopes', 'must not be empty')
   return after
 }

@@ -7,7 +7,7 @@ import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { defaultScopes } from '../lib/scopes.ts'
 import { requireName } from '../lib/texts.ts'
 import { earlierOf, lastStorableInstant } from '../lib/times.ts'
-import { requireOrganisation } from '../orgs/manage.ts'
+import type { Owner } from '../orgs/manage.ts'
 import {
   isLater,
   type KeyChange,
@@ -33,18 +33,9 @@ import {
 } from './store.ts'
 import { generateKey, hashKey, prefixOfKey } from './verify.ts'
 
-type Owner = { org: string; organisationId: number }
-
 /** Creates a key for an organisation. Its text is returned only here and not stored. */
-export async function createKey(db: Db, clock: Clock, given: KeyToCreate & { org: string }): Promise<NewKey> {
-  const { org } = given
-  const { id: organisationId } = await requireOrganisation(db, org)
-  return db.transaction((sql) => createKeyInTransaction(sql, clock, { org, organisationId }, given, operator))
-}
-
-/** Creates a key within the caller's transaction. */
-export async function createKeyInTransaction(
-  sql: Sql,
+export const createKey = (
+  db: Db,
   clock: Clock,
   owner: Owner,
   {
@@ -55,18 +46,19 @@ export async function createKeyInTransaction(
     prompts = null,
     monthly_limit = null,
   }: KeyToCreate,
-  actor: Actor,
-): Promise<NewKey> {
-  const { organisationId } = owner
-  requireGrantable(actor, scopes)
-  requireFuture(expires_at, clock)
-  requireLifeWithin(actor, expires_at)
-  const values = { name: requireName(name), scopes, expires_at, origins, prompts, monthly_limit }
-  await requireRestrictions(sql, organisationId, values)
-  const key = await insertNewKey(sql, clock, owner, values)
-  await recordAudit(sql, clock, actor, { organisationId, action: 'key.created', subject: key.id, details: values })
-  return key
-}
+  actor = operator,
+): Promise<NewKey> =>
+  db.transaction(async (sql) => {
+    const { organisationId } = owner
+    requireGrantable(actor, scopes)
+    requireFuture(expires_at, clock)
+    requireLifeWithin(actor, expires_at)
+    const values = { name: requireName(name), scopes, expires_at, origins, prompts, monthly_limit }
+    await requireRestrictions(sql, organisationId, values)
+    const key = await insertNewKey(sql, clock, owner, values)
+    await recordAudit(sql, clock, actor, { organisationId, action: 'key.created', subject: key.id, details: values })
+    return key
+  }, permitRequestOf(actor))
 
 async function insertNewKey(
   sql: Sql,
@@ -100,7 +92,8 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     const isExtended = isLater(expires_at, key.expires_at)
     if (isExtended && key.replaced_by) throw staysEnded(key.replaced_by)
     // Extending a key's life or changing its restrictions grants its scopes again, so the actor must hold them.
-    if (given.scopes || changesRestrictions || isExtended) requireGrantable(actor, scopes)
+    const changesScopes = given.scopes ?? given.add_scopes ?? given.remove_scopes
+    if (changesScopes || changesRestrictions || isExtended) requireGrantable(actor, scopes)
     if (isExtended || scopes.some((scope) => !key.scopes.includes(scope))) requireLifeWithin(actor, expires_at)
     const values = { name: requireName(name), scopes, expires_at, origins, prompts, monthly_limit }
     const { organisationId } = key
@@ -130,21 +123,14 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): P
     return { ...showable(key), revoked_at: revokedAt }
   }, permitRequestOf(actor))
 
-/** Creates a key that replaces another; the old key works until the overlap ends. */
-export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey> =>
-  db.transaction((sql) => rotateKeyInTransaction(sql, clock, id, overlapMs, operator))
-
 /**
- * The new key has the name, the scopes and the limits of the old one, and the same lifetime if that one expires, but no
- * longer than the actor's own.
+ * Creates a key that replaces another, which works until the overlap ends. The new key has the name, the scopes and the
+ * limits of the old one, and the same lifetime if that one expires, but no longer than the actor's own.
  */
-export async function rotateKeyInTransaction(
-  sql: Sql,
-  clock: Clock,
-  id: string,
-  overlapMs: number,
-  actor: Actor,
-): Promise<NewKey> {
+export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number, actor: Actor): Promise<NewKey> =>
+  db.transaction((sql) => rotateInTransaction(sql, clock, id, overlapMs, actor), permitRequestOf(actor))
+
+async function rotateInTransaction(sql: Sql, clock: Clock, id: string, overlapMs: number, actor: Actor) {
   const old = await requireKey(sql, id, actor, lockKey)
   const { organisationId, name, scopes, created_at, expires_at, origins, prompts, monthly_limit } = old
   requireGrantable(actor, scopes)
@@ -176,7 +162,7 @@ const staysEnded = (replacedBy: string) =>
     { path: '/expires_at', message: 'must not be later than it is' },
   ])
 
-const requireKey = (sql: Sql, id: string, viewer: Viewer, lock?: typeof lockKey): Promise<OwnedKey> =>
+export const requireKey = (sql: Sql, id: string, viewer: Viewer, lock?: typeof lockKey): Promise<OwnedKey> =>
   requireOwn('key', id, viewer, async () => {
     await lock?.(sql, id)
     return findKey(sql, id)

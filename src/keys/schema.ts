@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
-import { defineRotation } from '../lib/rotation.ts'
+import { rotationBody } from '../lib/rotation.ts'
 import { presets, scopes } from '../lib/scopes.ts'
 import { maxTextLength } from '../lib/texts.ts'
-import { envelopeOf, literals, nullable, partlyVisible, type Row } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, type Row } from '../lib/typebox.ts'
 
 const Scope = literals(scopes)
 
@@ -65,8 +65,6 @@ export const ApiKeyList = cursorPageOf(ApiKey, exampleKey)
 
 export const ShownApiKey = envelopeOf(ApiKey, 'ShownApiKey', exampleKey)
 
-export const ChangedApiKey = envelopeOf(partlyVisible(ApiKey, ['id']), 'ChangedApiKey', exampleKey)
-
 const exampleOrganisation = { id: 'org_1aB2c3D4e5F6g7H8', name: 'Acme', plan: 'team' }
 
 export const OwnApiKey = envelopeOf(
@@ -100,7 +98,7 @@ export const OwnApiKey = envelopeOf(
 
 const CreatedKey = Type.Object({
   id: fields.id,
-  key: nullable(Type.String(), 'The text of the key, shown only here; null when the answer is replayed'),
+  key: Type.String({ description: 'The text of the key, shown only here' }),
   org: Type.String({ description: 'Public id of the organisation' }),
   name: fields.name,
   scopes: fields.scopes,
@@ -108,7 +106,7 @@ const CreatedKey = Type.Object({
   ...KeyRestrictions.properties,
 })
 
-export type NewKey = Row<typeof CreatedKey> & { key: string }
+export type NewKey = Row<typeof CreatedKey>
 
 const exampleCreated = {
   id: exampleKey.id,
@@ -121,11 +119,6 @@ const exampleCreated = {
 }
 
 export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', exampleCreated)
-
-/** What a rotation shows to a caller that may not read keys. */
-export const rotationAlwaysShows = ['id', 'key', 'org']
-
-export const RotatedApiKey = envelopeOf(partlyVisible(CreatedKey, rotationAlwaysShows), 'RotatedApiKey', exampleCreated)
 
 export const NewApiKey = Type.Object(
   {
@@ -145,8 +138,15 @@ export const NewApiKey = Type.Object(
   { title: 'NewApiKey', examples: [{ name: 'website', preset: 'app', expires_at: null }] },
 )
 
-export const ApiKeyChange = Type.Partial(NewApiKey, { title: 'ApiKeyChange', examples: [{ name: 'website, old' }] })
+export const ApiKeyChange = Type.Partial(
+  Type.Object({
+    ...NewApiKey.properties,
+    add_scopes: Type.Array(Scope, { minItems: 1, description: 'Scopes to add to those of the key' }),
+    remove_scopes: Type.Array(Scope, { minItems: 1, description: 'Scopes to take from it' }),
+  }),
+  { title: 'ApiKeyChange', examples: [{ name: 'website, old' }] },
+)
 
 export type ApiKeyChange = Static<typeof ApiKeyChange>
 
-export const keyRotation = defineRotation('KeyRotation', 365, 'How long the old key still works')
+export const keyRotation = rotationBody('KeyRotation', 365, 'How long the old key still works')

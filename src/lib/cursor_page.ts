@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type TObject, Type } from '@sinclair/typebox'
-import { defaultPageSize, defineParams, invalidQuery, limitParam, maxPageSize, param } from './params.ts'
+import { defaultPageSize, defineParams, invalidQuery, limitParam, param } from './params.ts'
 import { isPlain } from './texts.ts'
 import { storableOrUndefined } from './times.ts'
 
@@ -79,14 +79,4 @@ export async function readPage<Row>(
   const id = shown.at(-1)?.rowId as number
   const nextCursor = rows.length > limit ? encodeCursor(list, { id, at: null }) : null
   return { data: shown.map(({ rowId: _, ...row }) => row as Row), limit, nextCursor }
-}
-
-export async function readAllPages<Row>(read: (request: PageRequest) => Promise<CursorPage<Row>>): Promise<Row[]> {
-  const rows: Row[] = []
-  for (let cursor: string | null = null; ; ) {
-    const page: CursorPage<Row> = await read({ limit: maxPageSize, cursor })
-    rows.push(...page.data)
-    if (page.nextCursor === null) return rows
-    cursor = page.nextCursor
-  }
 }

@@ -1,4 +1,4 @@
-/** What a key may do, as `resource:action`. Permission to write does not include permission to read. */
+/** What a key may do, as `resource:action`. Who may change a thing sees it in the answer, but cannot look it up. */
 export const scopes = [
   'history:read',
   'history:write',

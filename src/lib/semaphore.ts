@@ -23,6 +23,8 @@ type Options = {
 
 type Waiter = PermitRequest & { start(): void }
 
+export type Limiter = ReturnType<typeof createSemaphore>
+
 /** Serves tenants round-robin. Overtakes waiters whose key is in use or whose tenant holds its share of permits. */
 export function createSemaphore({
   permits = Number.POSITIVE_INFINITY,

@@ -1,4 +1,4 @@
-import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
 export const nullable = <S extends TSchema>(schema: S, description: string) =>
   Type.Union([schema, Type.Null()], { description })
@@ -11,14 +11,6 @@ export const literals = <const Text extends string>(texts: readonly Text[], opti
 
 export const envelopeOf = <S extends TSchema>(data: S, title: string, example: object) =>
   Type.Object({ data }, { title, examples: [{ data: example }] })
-
-/** What a write answers: a caller without the scope to read gets `always`, and perhaps what it gave. */
-export const partlyVisible = (schema: TObject, always: string[]) =>
-  Type.Object(
-    Object.fromEntries(
-      Object.entries(schema.properties).map(([name, one]) => [name, always.includes(name) ? one : Type.Optional(one)]),
-    ),
-  )
 
 /** The type of a schema, with its times (`…_at`) as dates. */
 export type Row<S extends TSchema> = {

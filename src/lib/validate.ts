@@ -1,6 +1,6 @@
 import { FormatRegistry, type Static, type TObject, type TSchema } from '@sinclair/typebox'
 import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
-import { type Detail, invalid } from '../errors.ts'
+import { type Detail, invalid, type ServiceError } from '../errors.ts'
 
 // The library rejects unknown formats. Times are validated where they are parsed, with a better message.
 FormatRegistry.Set('date-time', () => true)
@@ -19,6 +19,52 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
       if (details.size === maxDetails || error.type === ValueErrorType.ArrayMaxItems) break
     }
     throw invalid(`${what} is not valid.`, [...details.values()])
+  }
+}
+
+/** The body of a request: how it is validated, and what the document says of it. */
+export type JsonBody<T> = {
+  schema: TObject
+  parse(given: unknown): T
+  /** A 422 as an example: for an empty body, or for a first field that is null. */
+  readonly invalid: { message: string; example: Record<string, unknown> } | undefined
+}
+
+/** `refine` may reject more, or turn what was validated into something else. */
+export function bodyOf<S extends TObject, T = Static<S>>(
+  schema: S,
+  what: string,
+  refine = (given: Static<S>) => given as T,
+): JsonBody<T> {
+  return jsonBody(schema, createValidator(schema, what), refine)
+}
+
+export const changeOf = <S extends TObject, T = Static<S>>(
+  schema: S,
+  refine = (given: Static<S>) => given as T,
+): JsonBody<T> => jsonBody(schema, createChangeValidator(schema), refine)
+
+function jsonBody<S extends TObject, T>(
+  schema: S,
+  validate: (given: unknown) => Static<S>,
+  refine: (given: Static<S>) => T,
+): JsonBody<T> {
+  return {
+    schema,
+    parse: (given) => refine(validate(given)),
+    get invalid() {
+      const [first = ''] = Object.keys(schema.properties)
+      return rejectionOf(validate, {}) ?? rejectionOf(validate, { [first]: null })
+    },
+  }
+}
+
+function rejectionOf(validate: (given: unknown) => unknown, given: object) {
+  try {
+    validate(given)
+  } catch (error) {
+    const { message, context } = error as ServiceError
+    return { message, example: context }
   }
 }
 

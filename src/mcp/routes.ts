@@ -2,32 +2,35 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { ServiceError } from '../errors.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
+import type { Operation } from '../http/operation.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import type { Caller } from '../keys/caller.ts'
-import type { Scope } from '../lib/scopes.ts'
-import type { CallRoute } from './serve.ts'
-import { keepLargeIntegers, type Tool, tools } from './tools.ts'
+import { keepLongNumbers } from '../lib/json.ts'
+import { type CallTool, toolsOf } from './tools.ts'
 
 type Call = { request: Request; params: object; route: string; outer: RequestContext }
-type Route = ((call: Call) => Promise<Response>) & { scope: Scope }
+type Route = (call: Call) => Promise<Response>
 
 /** Room for the largest metadata with every letter escaped. The library would block the event loop with larger messages. */
 const maxMessageBytes = 64 * 1024
 
-/** The Model Context Protocol, for agents. Its tools are routes of the interface, called with the key of the agent. */
-export function mcpRoutes({ version }: { version: string }, { authenticated }: RouteWrapper, documented: AnyElysia[]) {
-  const routes = documented.flatMap(({ routes }) => routes)
-  const routeOf = ({ method, route }: Tool) =>
-    routes.find((one) => one.method === method && one.path === route)?.handler as unknown as Route
+/** The Model Context Protocol, for agents. Its tools are operations, called with the key of the agent. */
+export function mcpRoutes(
+  { version }: { version: string },
+  { authenticated }: RouteWrapper,
+  operations: Operation<never>[],
+  { routes }: AnyElysia,
+) {
+  const tools = toolsOf(operations)
 
   /**
    * The route checks the key again, its scope and its rate. The calls of a batch run one after the other: a hundred together
    * would keep others waiting.
    */
-  const callWith = (outer: RequestContext): CallRoute => {
+  const callWith = (outer: RequestContext): CallTool => {
     let last = Promise.resolve<unknown>(undefined)
-    return (tool, { params, query, headers, body }) => {
-      const { method, route } = tool
+    return ({ operation: { method, path } }, { params, query, headers, body }) => {
+      const route = `/api/v1${path}`
       const inner = new Request(`http://localhost/?${query}`, {
         method,
         headers: {
@@ -38,7 +41,8 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
         },
         ...(body === undefined ? {} : { body }),
       })
-      const response = last.then(() => routeOf(tool)({ request: inner, params, route, outer }))
+      const handler = routes.find((one) => one.method === method && one.path === route)?.handler as unknown as Route
+      const response = last.then(() => handler({ request: inner, params, route, outer }))
       last = response
       return response
     }
@@ -50,9 +54,9 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
     // A page could otherwise use a key that an agent keeps on the same machine.
     if (request.headers.has('origin')) throw new ServiceError('forbidden', 'Agents are not web pages: send no Origin.')
     const text = request.method === 'POST' ? await readJsonText(context, maxMessageBytes) : null
-    const message = text === null ? undefined : parseJson(text, keepLargeIntegers)
+    const message = text === null ? undefined : parseJson(text, keepLongNumbers)
     const { answerMessage } = await import('./serve.ts')
-    const allowed = tools.filter((tool) => caller.scopes.includes(routeOf(tool).scope))
+    const allowed = tools.filter(({ operation: { scope } }) => scope === null || caller.scopes.includes(scope))
     const response = await answerMessage(request, message, version, allowed, callWith(context))
     return context.reply(response.status, response.body, Object.fromEntries(response.headers))
   }

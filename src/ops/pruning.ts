@@ -2,9 +2,9 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ClockSkewError, readTrustedTime } from '../db/prune.ts'
 import { pruneGithub } from '../github/settings.ts'
-import { pruneIdempotencyKeys } from '../idempotency/replay.ts'
 import { runPeriodically } from '../lib/periodic.ts'
 import type { Log } from '../log.ts'
+import { pruneIdempotencyKeys } from '../signals/record.ts'
 import { pruneEvents } from '../webhooks/events.ts'
 
 export type PruningObserver = {

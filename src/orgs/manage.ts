@@ -23,6 +23,9 @@ export { findOrganisationsNamed, hasOrganisations, selectRetentions } from './st
 
 type Organisation = OrganisationRow & { resets_at: string }
 
+/** The organisation that something belongs to, by its public id and its row id. */
+export type Owner = { org: string; organisationId: number }
+
 export async function createOrganisation(db: Db, clock: Clock, given: NewOrganisation) {
   const planLimit = await readPlanLimit(db.sql, given.plan)
   const id = `org_${randomBase62(16)}`
@@ -64,7 +67,7 @@ async function changeOrganisation(
   event: Pick<AuditEvent, 'action' | 'details'>,
   update: (sql: Sql, id: number) => Promise<object[]>,
 ): Promise<Organisation> {
-  const { id: organisationId } = await requireOrganisation(db, org)
+  const { organisationId } = await requireOrganisation(db, org)
   await db.transaction(async (sql) => {
     const changed = await update(sql, organisationId)
     if (changed.length > 0) await recordAudit(sql, clock, operator, { ...event, organisationId, subject: org })
@@ -85,8 +88,8 @@ export async function listOrganisations(db: Db, clock: Clock, id: number | null 
   return rows.map((row) => ({ ...row, resets_at: month.resetsAt }))
 }
 
-export async function requireOrganisation(db: Db, org: string): Promise<{ id: number }> {
-  const id = await findOrganisationId(db.sql, org)
-  if (id === undefined) throw new ServiceError('not_found', `There is no organisation ${org}.`)
-  return { id }
+export async function requireOrganisation(db: Db, org: string): Promise<Owner> {
+  const organisationId = await findOrganisationId(db.sql, org)
+  if (organisationId === undefined) throw new ServiceError('not_found', `There is no organisation ${org}.`)
+  return { org, organisationId }
 }

@@ -1,9 +1,8 @@
 import type { Db, Sql } from '../db/client.ts'
 import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { type PageRequest, readAllPages, readPage } from '../lib/cursor_page.ts'
+import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
-import { requireOrganisation } from '../orgs/manage.ts'
 import { type PromptFilters, PromptId, type PromptRow } from './schema.ts'
 import {
   findPromptsByIds,
@@ -117,17 +116,6 @@ export const listPrompts = (
 export async function listPromptsOf(sql: Sql, organisationId: number, ids: number[]): Promise<PromptRow[]> {
   const rows = new Map((await selectPromptRows(sql, organisationId, ids)).map(({ rowId, ...row }) => [rowId, row]))
   return ids.flatMap((id) => rows.get(id) ?? [])
-}
-
-/** Every prompt of an organisation, oldest first; archived ones too unless told otherwise. */
-export async function listAllPrompts(
-  db: Db,
-  org: string,
-  archived: PromptFilters['archived'] = 'all',
-): Promise<(PromptRow & { org: string })[]> {
-  const { id: organisationId } = await requireOrganisation(db, org)
-  const prompts = await readAllPages((page) => listPrompts(db, organisationId, page, { search: null, archived }))
-  return prompts.toReversed().map(({ id, ...prompt }) => ({ id, org, ...prompt }))
 }
 
 export async function showPrompt(db: Db, { id, organisationId }: Prompt): Promise<PromptRow> {

@@ -7,7 +7,7 @@ import { decideChanges } from '../history/write.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { requireName } from '../lib/texts.ts'
 import { createValidator } from '../lib/validate.ts'
-import { requireOrganisation } from '../orgs/manage.ts'
+import type { Owner } from '../orgs/manage.ts'
 import { isPromptId, listPromptsOf } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
 import { LiveBranch, type PromptRow } from './schema.ts'
@@ -20,18 +20,19 @@ type PromptToCreate = {
   liveBranch?: string | null | undefined
 }
 
-export async function createPrompt(db: Db, clock: Clock, { org, ...given }: PromptToCreate & { org: string }) {
-  const { id: organisationId } = await requireOrganisation(db, org)
-  const { id, ...prompt } = await db.transaction((sql) =>
-    createPromptInTransaction(sql, clock, organisationId, given, operator),
-  )
-  return { id, org, ...prompt }
-}
+export const createPrompt = (
+  db: Db,
+  clock: Clock,
+  owner: Owner,
+  given: PromptToCreate,
+  actor = operator,
+): Promise<PromptRow> =>
+  db.transaction((sql) => createInTransaction(sql, clock, owner, given, actor), permitRequestOf(actor))
 
-export async function createPromptInTransaction(
+async function createInTransaction(
   sql: Sql,
   clock: Clock,
-  organisationId: number,
+  { org, organisationId }: Owner,
   given: PromptToCreate,
   actor: Actor,
 ): Promise<PromptRow> {
@@ -53,7 +54,7 @@ export async function createPromptInTransaction(
   }
   const details = { name, ...(file ?? noFile), ...(liveBranch !== null && { live_branch: liveBranch }) }
   await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
-  return { id, live_branch: null, ...details, ...notSeen, archived: false, last_entry_at: null, created_at: createdAt }
+  return { id, org, live_branch: null, ...details, ...notSeen, ...unused, created_at: createdAt }
 }
 
 type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
@@ -92,6 +93,8 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
     throw fileIsTaken(file, (await findPromptInFile(db.sql, organisationId, file)) ?? 'another prompt')
   }
 }
+
+const unused = { archived: false, last_entry_at: null }
 
 const noFile = { repository: null, path: null }
 

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
 import { choiceParam, defineParams, param, type QueryOf } from '../lib/params.ts'
 import { maxTextLength, parseText } from '../lib/texts.ts'
-import { envelopeOf, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
+import { envelopeOf, nullable, printable, type Row } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -36,6 +36,7 @@ const liveBranch = nullable(
 export const Prompt = Type.Object(
   {
     id: Type.String({ description: "The prompt's public ID" }),
+    org: Type.String({ description: 'Public ID of its organisation' }),
     name: Type.String(),
     repository,
     path,
@@ -56,6 +57,7 @@ export type PromptRow = Row<typeof Prompt>
 
 export const examplePrompt = {
   id: 'pmt_greeting',
+  org: 'org_1aB2c3D4e5F6g7H8',
   name: 'Greeting',
   repository: 'acme/prompts',
   path: 'prompts/greeting.md',
@@ -90,8 +92,6 @@ export type PromptFilters = Pick<QueryOf<typeof promptParams>, keyof typeof prom
 export const PromptList = cursorPageOf(Prompt, examplePrompt)
 
 export const ShownPrompt = envelopeOf(Prompt, 'ShownPrompt', examplePrompt)
-
-export const ChangedPrompt = envelopeOf(partlyVisible(Prompt, ['id']), 'ChangedPrompt', examplePrompt)
 
 export const NewPrompt = Type.Object(
   {

@@ -87,13 +87,13 @@ export async function deletePrompt(sql: Sql, { id, organisationId }: OwnedPrompt
 
 export const selectPromptRows = (sql: Sql, organisationId: number, ids: number[]) =>
   sql<PromptRow & { rowId: number }>`
-    select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,
-      p.live_branch, (
+    select p.id as "rowId", p.public_id as id, o.public_id as org, p.name, p.repository, p.path, p.file_state,
+      p.file_moved_to, p.archived, p.live_branch,
+      (
         select max(h.created_at) from history_entries h
         where h.organisation_id = p.organisation_id and h.prompt_id = p.id
-      ) as last_entry_at,
-      p.created_at
-    from prompts p
+      ) as last_entry_at, p.created_at
+    from prompts p join organisations o on o.id = p.organisation_id
     where p.organisation_id = ${organisationId} and p.id = any(${ids.map(String)}::text[]::bigint[])`
 
 export async function updatePrompt(
@@ -166,13 +166,13 @@ export const selectPrompts = (
   limit: number,
 ) =>
   sql<PromptRow & { rowId: number }>`
-    select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,
-      p.live_branch,
+    select p.id as "rowId", p.public_id as id, o.public_id as org, p.name, p.repository, p.path, p.file_state,
+      p.file_moved_to, p.archived, p.live_branch,
       (
         select max(h.created_at) from history_entries h
         where h.organisation_id = p.organisation_id and h.prompt_id = p.id
       ) as last_entry_at, p.created_at
-    from prompts p
+    from prompts p join organisations o on o.id = p.organisation_id
     where p.organisation_id = ${organisationId} and p.id < ${beforeId}
       and (${archived}::text = 'all' or p.archived::text = ${archived}::text)
       and (

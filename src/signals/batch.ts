@@ -20,6 +20,8 @@ const maxStepWeight = 256 * 1024
 /** In characters of metadata: about 100 signals without any take as long as a step of the longest. */
 const weightOf = ({ metadata }: SignalToWrite): number => 2_600 + (metadata?.length ?? 0)
 
+export type BatchRecorder = ReturnType<typeof createBatchRecorder>
+
 export function createBatchRecorder(recording: Recording) {
   const { db, admission, observe } = recording
   // Batches of one organisation need the same lock, so they wait for each other here, without a connection.

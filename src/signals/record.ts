@@ -1,9 +1,11 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
+import { pruneTable } from '../db/prune.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
+import { dayMs } from '../lib/times.ts'
 import { type Admission, createRefusals, isFull } from '../limit/admit.ts'
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
@@ -57,6 +59,8 @@ const writeMs = 500
 const [slowWriteMs, slowSignalMs] = [8, 0.03]
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
+
+export type SignalRecorder = ReturnType<typeof createSignalRecorder>
 
 export function createSignalRecorder(recording: Recording, clock: Clock) {
   const { db, admission, observe } = recording
@@ -199,3 +203,7 @@ function toSignalOutcome(result: WriteResult): SignalOutcome {
   if (!keyUsage || (result.outcome === 'refused' && !isFull(keyUsage))) return result
   return { ...result, ...keyUsage, limitedBy: 'key_month' }
 }
+
+/** A client may retry for a day. */
+export const pruneIdempotencyKeys = (db: Db, now: Date): Promise<void> =>
+  pruneTable(db, 'idempotency_keys', 'created_at', new Date(now.getTime() - dayMs))

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { idempotencyKeyType } from '../http/request_context.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
+import { idempotencyKeyType } from '../lib/idempotency_key.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 import { PromptPath } from '../prompts/schema.ts'
 

@@ -1,16 +1,16 @@
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { addCounts, type Counts, shareOf, totalOf } from '../lib/counts.ts'
-import { invalidQuery } from '../lib/params.ts'
+import { invalidQuery, type QueryOf } from '../lib/params.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { nextStart, startBefore, startsBetween } from './intervals.ts'
 import type { SignalRollup } from './rollup.ts'
-import { type Interval, type MetadataSplit, type SignalCounts, type SignalStats, statsParams } from './schema.ts'
+import type { Interval, MetadataSplit, SignalCounts, SignalStats, statsParams } from './schema.ts'
 import { countByMetadata, type MetadataCounts, type Position, selectMetadataValues, selectSpanCounts } from './store.ts'
 
 export { type SpanCount, selectMonthCounts, selectSpanCounts } from './store.ts'
 
-type StatsQuery = ReturnType<typeof parseStatsQuery>
+type StatsQuery = ReturnType<typeof resolveStatsQuery>
 
 const maxPoints = 1_000
 
@@ -20,9 +20,8 @@ const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, m
 /** No signal is older, and the rules of time zones before 1970 are unreliable. */
 const earliest = Date.UTC(1970, 0, 2)
 
-/** Parses a query. Without `until` the range ends with the current interval. The first of `starts` may be before `since`. */
-export function parseStatsQuery(given: URLSearchParams, now: Date) {
-  const { interval, tz: zone, by, ...range } = statsParams.parse(given)
+/** The range of a query. Without `until` it ends with the current interval. The first of `starts` may be before `since`. */
+export function resolveStatsQuery({ interval, tz: zone, by, ...range }: QueryOf<typeof statsParams>, now: Date) {
   const until = range.until ?? nextStart(interval, zone, now)
   const since = range.since ?? startBefore(interval, zone, until, defaultPoints[interval])
   if (since >= until) throw invalidQuery({ path: 'since', message: 'must be before until' })

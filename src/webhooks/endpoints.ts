@@ -7,7 +7,7 @@ import { type Detail, invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import type { HostList } from '../lib/hosts.ts'
-import { createChangeValidator, createValidator } from '../lib/validate.ts'
+import { bodyOf, changeOf } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
 import { maskUrl, parseEndpointUrl } from './reachable.ts'
 import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
@@ -29,11 +29,23 @@ const maxEndpoints = 20
 
 export type EndpointWithSecret = EndpointRow & { secret: string }
 
-export const validateNewEndpoint = createValidator(NewEndpoint, 'The endpoint')
-export const validateEndpointChange = createChangeValidator(EndpointChange)
+export const newEndpointBody = bodyOf(NewEndpoint, 'The endpoint')
+export const endpointChangeBody = changeOf(EndpointChange)
 
-/** Creates an endpoint within the caller's transaction. */
-export async function createEndpointInTransaction(
+export const createEndpoint = (
+  db: Db,
+  clock: Clock,
+  organisationId: number,
+  given: NewEndpoint,
+  allowedHosts: HostList | undefined,
+  actor: Actor,
+): Promise<EndpointWithSecret> =>
+  db.transaction(
+    (sql) => createInTransaction(sql, clock, organisationId, given, allowedHosts, actor),
+    permitRequestOf(actor),
+  )
+
+async function createInTransaction(
   sql: Sql,
   clock: Clock,
   organisationId: number,
@@ -100,23 +112,24 @@ export const removeEndpoint = (db: Db, clock: Clock, id: string, actor = operato
     return { id }
   }, permitRequestOf(actor))
 
-/** Generates a secret within the caller's transaction. Both secrets sign until the overlap ends. */
-export async function rotateEndpointInTransaction(
-  sql: Sql,
+/** Generates a secret. Both secrets sign until the overlap ends. */
+export const rotateEndpoint = (
+  db: Db,
   clock: Clock,
   id: string,
   overlapMs: number,
   actor: Actor,
-): Promise<EndpointWithSecret> {
-  const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
-  const secret = generateSecret()
-  const endsAt = overlapMs > 0 ? new Date(clock.now().getTime() + overlapMs) : null
-  await replaceSecret(sql, id, secret, endsAt)
-  const { organisationId } = endpoint
-  const details = { old_secret_ends_at: endsAt }
-  await recordAudit(sql, clock, actor, { organisationId, action: 'endpoint.rotated', subject: id, details })
-  return { ...show(endpoint), ...details, secret }
-}
+): Promise<EndpointWithSecret> =>
+  db.transaction(async (sql) => {
+    const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
+    const secret = generateSecret()
+    const endsAt = overlapMs > 0 ? new Date(clock.now().getTime() + overlapMs) : null
+    await replaceSecret(sql, id, secret, endsAt)
+    const { organisationId } = endpoint
+    const details = { old_secret_ends_at: endsAt }
+    await recordAudit(sql, clock, actor, { organisationId, action: 'endpoint.rotated', subject: id, details })
+    return { ...show(endpoint), ...details, secret }
+  }, permitRequestOf(actor))
 
 export const requireEndpoint = (sql: Sql, id: string, viewer: Viewer, lock?: typeof lockEndpoint) =>
   requireOwn('endpoint', id, viewer, async () => {

@@ -7,8 +7,7 @@ import { recordEntry } from '../../src/history/record.ts'
 import { type Scope, scopes } from '../../src/lib/scopes.ts'
 import { createOrganisation, requireOrganisation } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { createPrompt } from '../../src/prompts/manage.ts'
-import { createEndpointInTransaction } from '../../src/webhooks/endpoints.ts'
+import { createEndpoint } from '../../src/webhooks/endpoints.ts'
 import { emitEvent } from '../../src/webhooks/events.ts'
 import type { Answer } from '../client.ts'
 import { inFullRun } from '../full.ts'
@@ -52,7 +51,7 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
   const prompts = [`pmt_${tag}_1`, `pmt_${tag}_2`]
   for (const [index, id] of prompts.entries()) {
     const file = { repository: index === 0 ? `${tag}/prompts` : 'shared/prompts', path: 'shared.md' }
-    await createPrompt(db, clock, { org, name: `${tag} prompt`, id, file })
+    await service.createPrompt({ org }, `${tag} prompt`, { id, file })
     await recordEntry(db, clock, await requirePrompt(db.sql, id), {
       action: 'pr_merged',
       user: { name: `${tag} person`, email: `person@${tag}.example` },
@@ -62,12 +61,11 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
       pr_url: `https://github.com/${tag}/prompts/pull/7`,
     })
   }
-  const { secret } = await setWebhook(db, clock, org)
-  const { id: organisationId } = await requireOrganisation(db, org)
-  const { id: endpoint } = await db.transaction((sql) => {
-    const given = { url: `https://127.0.0.1/${tag}` }
-    return createEndpointInTransaction(sql, clock, organisationId, given, undefined, operator)
-  })
+  const owner = await requireOrganisation(db, org)
+  const { organisationId } = owner
+  const { secret } = await setWebhook(db, clock, owner, operator)
+  const given = { url: `https://127.0.0.1/${tag}` }
+  const { id: endpoint } = await createEndpoint(db, clock, organisationId, given, undefined, operator)
   await emitEvent(db.sql, { organisationId, type: 'ping', dedupKey: 'test', data: {}, now: clock.now() })
   const empty = {
     keyIds: [],

@@ -176,10 +176,8 @@ test('backup, restore and import show how far they are, on a terminal alone', as
   expect(await onTerminal(['restore', file], empty.settings)).toMatch(/\r\d+ rows, 100 %/)
 })
 
-test('a count has its share and the time left where they are known', () => {
-  expect(describeCount(1_234_567, 'rows', null, 5_000)).toBe('1,234,567 rows')
-  expect(describeCount(10, 'rows', 0.25, 500)).toBe('10 rows, 25 %')
-  expect(describeCount(10, 'rows', 0.25, 10_000)).toBe('10 rows, 25 %, about 30 s left')
-  expect(describeCount(10, 'rows', 0.1, 20_000)).toBe('10 rows, 10 %, about 3 min 0 s left')
-  expect(describeCount(10, 'rows', 1.5, 20_000)).toBe('10 rows')
+test('a count has its share where it is known', () => {
+  expect(describeCount(1_234_567, 'rows', null)).toBe('1,234,567 rows')
+  expect(describeCount(10, 'rows', 0.25)).toBe('10 rows, 25 %')
+  expect(describeCount(10, 'rows', 1.5)).toBe('10 rows')
 })

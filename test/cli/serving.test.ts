@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { createTenant, eventually, run } from '../program.ts'
+import { createTenant, eventually } from '../program.ts'
 import { useProgram } from '../use.ts'
 
-const { client, operator, server, settings } = useProgram(() => ({ LOG_LEVEL: 'trace' }))
+const { client, operator, settings } = useProgram(() => ({ LOG_LEVEL: 'trace' }))
 /** The harness fails a server whose log has the key of a tenant. */
 const tenantOf = (limit?: number) => createTenant(settings, limit)
 
@@ -32,14 +32,4 @@ test('a key in use is rejected within a second of its revocation', async () => {
   }
   expect(status).toBe(401)
   await revoking
-})
-
-test('healthcheck says that the server is ready', async () => {
-  const { hostname, port } = new URL(server.url)
-  const check = (args: string[], more = {}) => run(['healthcheck', ...args], { settings: { PORT: port, ...more } })
-  const healthy = (stdout: string) => ({ status: 0, stdout, stderr: '' })
-  expect(await check([])).toEqual(healthy('ready  true\n'))
-  expect(await check(['--json'], { HOST: '0.0.0.0' })).toEqual(healthy('{"ready":true}\n'))
-  expect(await check(['--live', '--json'])).toEqual(healthy('{"live":true}\n'))
-  expect(hostname).toBe('127.0.0.1')
 })

@@ -128,7 +128,9 @@ const callPython: Call = (given, name, ...args) =>
     `
 import pickle
 try:
-  answer = client.${name}(*json.loads(${JSON.stringify(JSON.stringify(args))}))
+  args = json.loads(${JSON.stringify(JSON.stringify(args))})
+  fields = args.pop() if "${name}".startswith("create_") else {}
+  answer = client.${name}(*args, **fields)
   show(answer if isinstance(answer, (dict, list)) else list(answer))
 except PromptSignalsError as raised:
   error = pickle.loads(pickle.dumps(raised))
@@ -139,7 +141,7 @@ except PromptSignalsError as raised:
 
 const callTypeScript: Call = async (given, name, ...args) => {
   const { timeout, ...options } = optionsOf(given)
-  const { signals, history, usage } = createClient({ ...options, timeoutMs: timeout * 1_000 })
+  const { signals, history, usage, keys, prompts } = createClient({ ...options, timeoutMs: timeout * 1_000 })
   const [prompt, value, metadata, commit] = args
   const calls: Record<string, () => unknown> = {
     record: () => signals.record(prompt, value, { metadata, ...(commit && { commit }) }),
@@ -148,6 +150,9 @@ const callTypeScript: Call = async (given, name, ...args) => {
     export: () => Array.fromAsync(signals.export(prompt)),
     history: () => Array.fromAsync(history.list(prompt)),
     usage: () => usage(),
+    create_key: () => keys.create(prompt),
+    create_prompt: () => prompts.create(prompt),
+    rotate_key: () => keys.rotate(prompt),
   }
   try {
     return await calls[name]?.()

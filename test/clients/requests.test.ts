@@ -1,6 +1,7 @@
 // What both clients promise, and what each promises in its own way.
 import { describe, expect, test } from 'bun:test'
 import { assign } from '../../clients/typescript/src/assign.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { entry } from '../service.ts'
 import { serveInTest, useNewTenant, useService } from '../use.ts'
 import { clients, createNetwork, type Fault, type Given, python } from './network.ts'
@@ -37,6 +38,16 @@ describe.each(clients)('the client for %s', (_, call) => {
     const bodies = network.requests.map((request) => request.split('\r\n\r\n')[1])
     expect(bodies).toEqual([expect.stringMatching(/"idempotency_key": ?"[0-9a-f]{32}"/), bodies[0]])
     expect(ids(await call(direct(), 'signals', tenant.prompt)).reverse()).toEqual(ids(results))
+  })
+
+  test('sends what it creates or rotates once: a lost answer is an error, not a second key', async () => {
+    const { key, id } = await service.createKey(tenant, [...scopes])
+    const { given, network } = await over(['lost answer', 'lost answer', 'lost answer'], { key })
+    const lost = { status: 0, code: 'network_error' }
+    expect(await call(given, 'create_key', { name: 'lost' })).toMatchObject(lost)
+    expect(await call(given, 'create_prompt', { name: 'lost' })).toMatchObject(lost)
+    expect(await call(given, 'rotate_key', id)).toMatchObject(lost)
+    expect(network.requests).toHaveLength(3)
   })
 
   test('tells status, code, request and details of an error that would stay, and does not repeat it', async () => {

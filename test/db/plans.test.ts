@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { analyzeGrownTables } from '../../src/db/analyze.ts'
 import { pruneGithub } from '../../src/github/settings.ts'
-import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
+import { pruneIdempotencyKeys } from '../../src/signals/record.ts'
 import { eraseBefore } from '../../src/signals/store_bulk.ts'
 import type { Client } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
@@ -95,8 +95,6 @@ const fill = () =>
     insert into signal_usage (organisation_id, month, used)
     select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at) select id, n, n, n, now() from others;
-    insert into idempotent_requests (organisation_id, key, fingerprint, created_at)
-    select id, n, sha256(n::text::bytea), now() from others;
     insert into history_entries (
       organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
     select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', p.id, 'main', now()

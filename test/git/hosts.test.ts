@@ -1,6 +1,5 @@
 // The host is part of a repository: what happens to acme/prompts at one host changes nothing of acme/prompts at another.
 import { expect, test } from 'bun:test'
-import { createPrompt } from '../../src/prompts/manage.ts'
 import { createHook, paths } from '../github/hook.ts'
 import { idOf, push, repositoryEvent } from '../github/payloads.ts'
 import { useService } from '../use.ts'
@@ -13,9 +12,7 @@ const path = paths.greeting
 /** A prompt in the same file of Acme/Prompts at each of three hosts, and how many entries the history of each has. */
 async function createPrompts() {
   const hook = await createHook(service)
-  const { db, clock } = service.services
-  const create = async (repository: string) =>
-    (await createPrompt(db, clock, { org: hook.tenant.org, name: repository, id: null, file: { repository, path } })).id
+  const create = (repository: string) => service.createPrompt(hook.tenant, repository, { file: { repository, path } })
   const ids = [
     hook.prompts.greeting,
     await create('git.example.com/acme/prompts'),

@@ -2,8 +2,9 @@
 import { beforeEach } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
+import { operator } from '../../src/audit/record.ts'
 import { setWebhook } from '../../src/github/settings.ts'
-import { createPrompt } from '../../src/prompts/manage.ts'
+import { requireOrganisation } from '../../src/orgs/manage.ts'
 import type { Answer } from '../client.ts'
 import type { TestService } from '../service.ts'
 import { useService } from '../use.ts'
@@ -33,11 +34,11 @@ export function hookEachTest(service = useService()): { service: TestService; ho
 export async function createHook(service: TestService, repository = 'Acme/Prompts') {
   const { db, clock } = service.services
   const tenant = await service.createTenant()
-  const { secret, path } = await setWebhook(db, clock, tenant.org)
+  const { secret, path } = await setWebhook(db, clock, await requireOrganisation(db, tenant.org), operator)
   const prompts = {} as Record<Name, string>
   for (const [name, path] of Object.entries(paths) as [Name, string][]) {
     const file = { repository, path }
-    prompts[name] = (await createPrompt(db, clock, { org: tenant.org, name, id: null, file })).id
+    prompts[name] = await service.createPrompt(tenant, name, { file })
   }
 
   async function deliver(event: string, payload: object, sending: Sending = {}): Promise<Answer> {

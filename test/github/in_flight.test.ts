@@ -1,7 +1,7 @@
 // Bodies are held in memory until their signature is checked, so they are bounded by organisation and in total.
 import { expect, test } from 'bun:test'
-import { createEventLimiter } from '../../src/github/routes.ts'
 import { eventually } from '../program.ts'
+import { postText } from '../signals/fixtures.ts'
 import { formatRequest, isWhole, openConnection, type RawConnection } from '../socket.ts'
 import { useOwnService } from '../use.ts'
 import { change, createHook, hookEachTest } from './hook.ts'
@@ -13,65 +13,64 @@ const mebibyte = 1024 * 1024
 const chunk = Buffer.alloc(64 * 1024, 'x')
 const deploy = () => push({ commits: [change] })
 
-/** Begins a delivery with a false signature that never ends; what is sent of its body is as large as given. */
-async function begin(headers: string[], bytes: number): Promise<RawConnection> {
-  const connection = await openConnection(service.url)
-  const { socket } = connection
-  const signature = `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`
-  socket.write(formatRequest('POST', `/webhooks/github/${hook.tenant.org}`, [signature, ...headers]))
-  let left = bytes
-  const send = (): void => {
-    while (left > 0) {
-      const data = chunk.subarray(0, Math.min(left, chunk.length))
-      left -= data.length
-      if (!socket.write(data)) return void socket.once('drain', send)
-    }
-  }
-  send()
-  return connection
-}
-
-const beginMany = (count: number, ...what: Parameters<typeof begin>): Promise<RawConnection[]> =>
-  Promise.all(Array.from({ length: count }, () => begin(...what)))
+/** Begins deliveries with a false signature that never end. Sends `bytes` of the length that each announces. */
+const beginMany = (count: number, bytes: number, org = hook.tenant.org, length = 24 * mebibyte) =>
+  Promise.all(
+    Array.from({ length: count }, async () => {
+      const connection = await openConnection(service.url)
+      const { socket } = connection
+      const headers = [`X-Hub-Signature-256: sha256=${'0'.repeat(64)}`, `Content-Length: ${length}`]
+      socket.write(formatRequest('POST', `/webhooks/github/${org}`, headers))
+      let left = bytes
+      const send = (): void => {
+        while (left > 0) {
+          const data = chunk.subarray(0, Math.min(left, chunk.length))
+          left -= data.length
+          if (!socket.write(data)) return void socket.once('drain', send)
+        }
+      }
+      send()
+      return connection
+    }),
+  )
 
 const isTurnedAway = ({ answer }: RawConnection) => answer().startsWith('HTTP/1.1 503') && isWhole(answer())
 
-/** Ends the deliveries; then the organisation has its share again. */
+/** Ends the deliveries; then there is room for a large one again. */
 async function end(senders: RawConnection[]): Promise<void> {
   for (const { socket } of senders) socket.destroy()
-  await eventually(async () => (await hook.deliver('push', deploy())).status, 200)
+  const body = `${JSON.stringify(deploy())}${' '.repeat(24 * mebibyte)}`
+  await eventually(async () => (await hook.deliver('push', {}, { body })).status, 200)
 }
 
-test.each([
-  ['20 of 24 MiB, announced', 20, [`Content-Length: ${24 * mebibyte}`], 24 * mebibyte - 1, 19],
-  ['140 that announce ten bytes and send none', 140, ['Content-Length: 10'], 0, 12],
-])('of %s, those past the share are rejected immediately', async (_, count, headers, bytes, turnedAway) => {
+test('of 20 of 24 MiB, those past the share are rejected immediately', async () => {
   const other = await createHook(service)
   const before = process.memoryUsage.rss()
-  const senders = await beginMany(count, headers, bytes)
-  await eventually(() => senders.filter(isTurnedAway).length, turnedAway, 30_000)
+  const senders = await beginMany(20, 24 * mebibyte - 1)
+  await eventually(() => senders.filter(isTurnedAway).length, 19, 30_000)
   const [head = '', body = ''] = senders.find(isTurnedAway)?.answer().split('\r\n\r\n') ?? []
   expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
-  const message = 'Too many events are in flight. Send this one again shortly.'
+  const message = 'Too many large bodies are in flight. Try again shortly.'
   expect(JSON.parse(body)).toEqual({ error: { code: 'unavailable', message, request_id: expect.any(String) } })
-  const large = `${JSON.stringify(deploy())}${' '.repeat(8 * mebibyte)}`
+  const large = `${JSON.stringify(deploy())}${' '.repeat(9 * mebibyte)}`
   expect((await hook.deliver('push', {}, { body: large })).status).toBe(503)
   expect(await other.send('push', deploy())).toBe(1)
   expect(process.memoryUsage.rss() - before).toBeLessThan(400 * mebibyte)
   await end(senders)
 })
 
+test('deliveries, which anybody can begin, leave the keys of the organisation their share', async () => {
+  const senders = [...(await beginMany(1, 1)), ...(await beginMany(1, 1, hook.tenant.org, 7.5 * mebibyte))]
+  const large = (text: string) => text.padEnd(mebibyte)
+  const deliver = async () => (await hook.deliver('push', {}, { body: large(JSON.stringify(deploy())) })).status
+  await eventually(deliver, 503)
+  expect((await postText(service, hook.tenant, large('{"value":"positive"}'))).status).toBe(201)
+  await end(senders)
+})
+
 test('all organisations together have a bound, and what one releases is free for the next', async () => {
-  const limit = createEventLimiter()
-  const last = Promise.withResolvers<void>()
-  const hold = (organisationId: number) =>
-    limit.run(organisationId, async (reserve) => {
-      reserve(32 * mebibyte)
-      await last.promise
-    })
-  const held = [1, 2, 3, 4].map(hold)
-  await expect(hold(5)).rejects.toThrow('Too many events')
-  last.resolve()
-  await Promise.all(held)
-  await hold(5)
+  const hooks = await Promise.all(Array.from({ length: 6 }, () => createHook(service)))
+  const senders = (await Promise.all(hooks.map(({ tenant }) => beginMany(1, 1, tenant.org)))).flat()
+  await eventually(() => senders.filter(isTurnedAway).length, 1)
+  await end(senders)
 })

@@ -1,7 +1,6 @@
 // Deliveries that GitHub has really sent, as @octokit/webhooks-examples has recorded them.
 import { expect, test } from 'bun:test'
 import recorded from '@octokit/webhooks-examples/api.github.com/index.json'
-import { createPrompt } from '../../src/prompts/manage.ts'
 import { hookEachTest } from './hook.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: payloads of every shape
@@ -15,11 +14,8 @@ const all = (recorded as unknown as { name: string; examples: Payload[] }[]).fla
 const example = (event: string, fits: (payload: Payload) => boolean): Payload =>
   structuredClone(all.find(({ name, payload }) => name === event && fits(payload))?.payload)
 
-async function link(repository: string): Promise<string> {
-  const { db, clock } = service.services
-  const file = { repository, path: 'README.md' }
-  return (await createPrompt(db, clock, { org: hook.tenant.org, name: 'README', id: null, file })).id
-}
+const link = (repository: string): Promise<string> =>
+  service.createPrompt(hook.tenant, 'README', { file: { repository, path: 'README.md' } })
 
 test('every recorded delivery of every event is acknowledged', async () => {
   await link('Codertocat/Hello-World')

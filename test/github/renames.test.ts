@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { listAllPrompts } from '../../src/prompts/find.ts'
 import { change, createHook, hookEachTest, paths } from './hook.ts'
 import { idOf, merged, pullRequest, push, repositoryEvent, sha } from './payloads.ts'
 
@@ -12,10 +11,12 @@ const later = '2026-11-14T13:00:00Z'
 const deploys = (repository: string, more: object = {}) =>
   hook.send('push', push({ commits, repository, repositoryId, ...more }))
 
-async function repositories(): Promise<(string | null)[]> {
-  const prompts = await listAllPrompts(service.services.db, hook.tenant.org)
-  return Object.values(hook.prompts).map((id) => prompts.find((prompt) => prompt.id === id)?.repository ?? null)
-}
+const repositories = (): Promise<(string | null)[]> =>
+  Promise.all(
+    Object.values(hook.prompts).map(
+      async (id) => (await service.get(`/prompts/${id}`, hook.tenant.key)).body.data.repository,
+    ),
+  )
 
 const moved = Array(3).fill('globex/words')
 const unmoved = Array(3).fill('acme/prompts')

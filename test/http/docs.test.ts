@@ -6,6 +6,7 @@ import { createApp } from '../../src/app.ts'
 import { NewHistoryEntry } from '../../src/history/schema.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { serveFile } from '../../src/http/static_file.ts'
+import { scopes } from '../../src/lib/scopes.ts'
 import { isPromptId } from '../../src/prompts/find.ts'
 import { NewSignal } from '../../src/signals/schema.ts'
 import { compileSchema, createContract, withoutNames } from '../contract.ts'
@@ -18,17 +19,16 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 
 /** A generated client has a type of each name. */
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
-  ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ChangedApiKey ChangedPrompt ChangedWebhookEndpoint
-  ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubEvent
-  GithubWebhook HistoryBatch HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation
-  LiveWindow MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound
-  OwnApiKey Pagination Prompt PromptChange PromptImpact PromptImpactList PromptImpactPagination PromptList RateLimited
-  RecentSignals RecordedBatch RecordedHistoryEntry RecordedSignal RecordedSignalList RemovedHistoryEntry
-  RemovedWebhookEndpoint RotatedApiKey RotatedWebhookEndpoint ShownApiKey ShownGithubWebhook ShownOwnApiKey
-  ShownPrompt ShownWebhookEndpoint SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized
-  Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError WebhookDelivery WebhookDeliveryList
-  WebhookEndpoint WebhookEndpointChange WebhookEndpointList WebhookEndpointRotation
-  WebhookEndpointTest WebhookRedelivery`
+  ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint
+  CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubEvent GithubWebhook HistoryBatch HistoryBatchResult
+  HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit NewApiKey
+  NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound OwnApiKey Pagination Prompt
+  PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
+  RecordedHistoryEntry RecordedSignal RecordedSignalList RemovedHistoryEntry RemovedWebhookEndpoint ShownApiKey
+  ShownGithubWebhook ShownOwnApiKey ShownPrompt ShownWebhookEndpoint SideBySide SideBySideAnswer Signal SignalDay
+  SignalStats StatsPoint Unauthorized Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError
+  WebhookDelivery WebhookDeliveryList WebhookEndpoint WebhookEndpointChange WebhookEndpointList
+  WebhookEndpointRotation WebhookEndpointTest WebhookRedelivery`
 
 const service = useService()
 let document: OpenAPIV3.Document
@@ -175,6 +175,24 @@ describe('the document', () => {
     }
     expect(isPromptId(signals.parameters.find(({ name }) => name === 'prompt_id')?.example)).toBe(true)
   })
+})
+
+test('the example of a 422 is what the service says of an empty body', async () => {
+  const tenant = await service.createTenant()
+  const { key, id } = await service.createKey(tenant, [...scopes])
+  const ids: Record<string, string> = { key_id: id, prompt_id: tenant.prompt }
+  const shown = ['/keys', '/prompts', '/webhooks/endpoints', '/keys/{key_id}', '/prompts/{prompt_id}']
+  const asked = operations().filter(
+    ({ path, operation }) => operation.requestBody && shown.some((one) => path === `/api/v1${one}`),
+  )
+  expect(asked).toHaveLength(shown.length)
+  for (const { path, method, operation } of asked) {
+    const { content } = operation.responses['422'] as OpenAPIV3.ResponseObject
+    const { request_id: _, ...error } = content?.['application/json']?.example?.error ?? {}
+    const url = path.replace(/\{(\w+)\}/, (_, name: string) => ids[name] ?? '')
+    const { body } = await service.call(method.toUpperCase(), url, { key, json: {} })
+    expect(body.error).toMatchObject(error)
+  }
 })
 
 describe('the page', () => {

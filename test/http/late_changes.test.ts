@@ -37,7 +37,7 @@ function hold(lock: string) {
 
 const countRows = () =>
   service.services.db.sql`
-    select (select count(*) from audit_log) as changes, (select count(*) from idempotent_requests) as requests,
+    select (select count(*) from audit_log) as changes,
       (select count(*) from github_events) as events, (select count(*) from history_entries) as entries,
       (select count(*) from signals) as signals, (select sum(used) from signal_usage) as used`
 

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import { scopes } from '../../src/lib/scopes.ts'
-import { tools } from '../../src/mcp/tools.ts'
+import { operations } from '../../src/operations.ts'
 import { invalid } from '../client.ts'
-import { entry } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
 
 const service = useService()
@@ -40,19 +39,37 @@ async function ask(method: string, params: object = {}, key = tenant.key, header
   return { status: response.status, body, result: body.result }
 }
 
+type Paths = Record<string, Record<string, { parameters?: Parameter[] }>>
+type Parameter = { name: string; description: string; schema: { type: string } }
+
+const record = (signals: object[]) => service.post(`/prompts/${tenant.prompt}/signals/batch`, tenant.key, { signals })
+
 const call = async (name: string, given: object = {}, key = tenant.key) =>
   (await ask('tools/call', { name, arguments: given }, key)).result
 
 test('lists the tools that the key may use, in a small catalogue', async () => {
   const admin = await service.createKey(tenant, [...scopes])
   const { result } = await ask('tools/list', {}, admin.key)
-  expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(tools.map(({ name }) => name))
+  const tools = operations.flatMap(({ tool }) => tool?.name ?? [])
+  expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(tools)
   // A token of JSON has about four characters.
   expect(JSON.stringify(result.tools).length / 4).toBeLessThan(2_000)
   const reader = await service.createKey(tenant, ['usage:read'])
   const { result: few } = await ask('tools/list', {}, reader.key)
   expect(few.tools.map(({ name }: { name: string }) => name)).toEqual(['get_usage'])
   expect(await call('list_signals', { prompt_id: tenant.prompt }, reader.key)).toMatchObject({ isError: true })
+})
+
+test('a tool takes what its operation is documented with', async () => {
+  const { result } = await ask('tools/list')
+  const { paths } = (await (await fetch(`${service.url}/docs/json`)).json()) as { paths: Paths }
+  const { parameters = [] } = paths['/api/v1/prompts/{prompt_id}/compare']?.get ?? {}
+  const { inputSchema } = result.tools.find(({ name }: { name: string }) => name === 'compare_commits')
+  const documented = parameters.flatMap(({ name, description, schema: { type } }) =>
+    name in inputSchema.properties ? [[name, { type, description }]] : [],
+  )
+  expect(inputSchema.properties).toEqual(Object.fromEntries(documented))
+  expect(inputSchema.required).toEqual(['prompt_id', 'base', 'head'])
 })
 
 test('rejects a message that would keep others waiting', async () => {
@@ -96,7 +113,7 @@ test('metadata keeps integers of 64 bits', async () => {
   await call('record_signal', given)
   for (const user of ['9007199254740993', JSON.rawJSON('9007199254740993')]) {
     const { content } = await call('list_signals', { prompt_id: tenant.prompt, metadata: { user } })
-    expect(content[0].text).toContain('"metadata":{"user":9007199254740993}')
+    expect(content[0].text).toContain('"metadata":{"user": 9007199254740993}')
   }
 })
 
@@ -126,7 +143,28 @@ test('an argument that is missing, or metadata that is no object, is named', asy
   }
 })
 
-test('the usage of a hundred long names is cut, and still adds up', async () => {
+test('a page has ten items unless another number is asked for', async () => {
+  await record(Array.from({ length: 12 }, () => ({ value: 'positive' })))
+  const { structuredContent: page } = await call('list_signals', { prompt_id: tenant.prompt })
+  expect([page.data.length, page.pagination.per_page]).toEqual([10, 10])
+  const { next_cursor: cursor } = page.pagination
+  const { structuredContent: next } = await call('list_signals', { prompt_id: tenant.prompt, cursor })
+  expect(next).toMatchObject({ data: [{}, {}], pagination: { next_cursor: null } })
+  expect((await call('list_signals', { prompt_id: tenant.prompt, limit: 12 })).structuredContent.data).toHaveLength(12)
+})
+
+test('an answer of more than 40 kB is an error that says what to ask for instead', async () => {
+  await record(Array.from({ length: 10 }, () => ({ value: 'positive', metadata: { text: '字'.repeat(1_700) } })))
+  const { isError, content } = await call('list_signals', { prompt_id: tenant.prompt })
+  expect({ isError, text: content[0].text }).toEqual({
+    isError: true,
+    text: 'The answer is longer than 40 kB. Ask for a smaller limit, a shorter time or a longer interval.',
+  })
+  const { structuredContent } = await call('list_signals', { prompt_id: tenant.prompt, limit: 7 })
+  expect(structuredContent.data).toHaveLength(7)
+})
+
+test('the usage of a hundred prompts with long names can be read', async () => {
   const { org } = tenant
   const id = org.replace('org', 'pmt')
   const { db } = service.services
@@ -135,42 +173,8 @@ test('the usage of a hundred long names is cut, and still adds up', async () => 
     select id, ${id}::text || n, repeat('n', 195) || n, now() from organisations, generate_series(100, 199) n where public_id = ${org}`
   const { key } = await service.createKey({ org }, ['usage:read', 'signals:write'])
   for (let n = 100; n < 200; n += 1) await service.post(`/prompts/${id}${n}/signals`, key, { value: 'positive' })
-  const { content, structuredContent } = await call('get_usage', {}, key)
-  expect(content[0].text.length).toBeLessThanOrEqual(20_000)
-  const { used, prompts, other_prompts } = structuredContent.data
-  expect(prompts.length + other_prompts.prompts).toBe(100)
-  expect(prompts.reduce((sum: number, { total }: { total: number }) => sum + total, other_prompts.total)).toBe(used)
-})
-
-test('a long answer is cut to 20 kB, and the rest can be read', async () => {
-  const signals = Array.from({ length: 10 }, (_, n) => ({
-    value: 'positive',
-    metadata: { n, text: '字'.repeat(1_700) },
-  }))
-  await service.post(`/prompts/${tenant.prompt}/signals/batch`, tenant.key, { signals })
-  const read: number[] = []
-  let cursor: string | null = null
-  do {
-    const given = { prompt_id: tenant.prompt, limit: 10, ...(cursor && { cursor }) }
-    const { structuredContent, content } = await call('list_signals', given)
-    expect(Buffer.byteLength(content[0].text)).toBeLessThanOrEqual(20_000)
-    if (!cursor) expect(structuredContent.shortened).toContain('go on with limit')
-    read.push(...structuredContent.data.map(({ metadata }: { metadata: { n: number } }) => metadata.n))
-    cursor = structuredContent.pagination.next_cursor
-  } while (cursor)
-  expect(read).toEqual(signals.map(({ metadata }) => metadata.n).reverse())
-})
-
-test('pages of a history keep their place when they are cut', async () => {
-  const name = 'N'.repeat(200)
-  const entries = Array.from({ length: 100 }, (_, n) =>
-    entry({ user: { name, email: 'a@example.com' }, commit_sha: `c0ffee${String(n).padStart(34, '0')}` }),
-  )
-  await service.addHistory(tenant.prompt, entries)
-  const first = await call('get_history', { prompt_id: tenant.prompt, limit: 50, page: 2 })
-  const { per_page, current_page } = first.structuredContent.pagination
-  expect((current_page - 1) * per_page).toBe(50)
-  expect(first.structuredContent.data[0].commit_sha).toBe(entries[49]?.commit_sha)
+  const { structuredContent } = await call('get_usage', {}, key)
+  expect(structuredContent.data).toMatchObject({ used: 100, prompts: Array(100).fill({ total: 1 }) })
 })
 
 test('clients of earlier versions connect', async () => {

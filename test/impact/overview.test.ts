@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { maxSortedPrompts } from '../../src/impact/schema_overview.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
+import { changePrompt } from '../../src/prompts/manage.ts'
 import { invalid } from '../client.ts'
 import { inFullRun } from '../full.ts'
 import { useService, useTenant } from '../use.ts'
@@ -23,10 +23,9 @@ const ids: Record<string, string> = {}
 
 beforeAll(async () => {
   service.clock.set('2026-11-15T12:00:00.000Z')
-  const { db, clock } = service.services
   for (const { name, changedAt, positive, negative } of prompts) {
     const file = name === 'élan' ? { repository: 'acme/prompts', path: 'Prompts/Deep_Ends.md' } : null
-    const { id } = await createPrompt(db, clock, { org: tenant.org, name, id: null, file })
+    const id = await service.createPrompt(tenant, name, { file })
     ids[name] = id
     if (changedAt) {
       await service.addHistory(id, [

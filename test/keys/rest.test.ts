@@ -114,26 +114,43 @@ test('a change that gives nothing is rejected, and nothing is written', async ()
   expect((await service.get('/audit?limit=1', admin.key)).text).toBe(log.text)
 })
 
-test('a caller that may write but not read gets back only what it gave, and the id', async () => {
+test('a caller that may change a key or a prompt sees it whole, without a scope to read', async () => {
   const { key } = await service.createKey(tenant, ['keys:write', 'prompts:write', 'history:read', 'signals:write'])
-  const { id } = await create({ name: 'secret', preset: 'app' })
-  const dataOf = async (answer: ReturnType<typeof service.patch>) => (await answer).body.data
-  const prompt = { name: 'renamed', id: 'ignored' }
-  expect(await dataOf(service.patch(`/prompts/${tenant.prompt}`, key, prompt))).toEqual({
-    id: tenant.prompt,
-    name: 'renamed',
+  const { id } = await create({ name: 'whole', preset: 'app' })
+  for (const path of [`/keys/${id}`, `/prompts/${tenant.prompt}`]) {
+    const changed = await service.patch(path, key, { name: 'renamed' })
+    expect(changed.text).toBe((await service.get(path, admin.key)).text)
+    expect((await service.get(path, key)).status).toBe(403)
+  }
+})
+
+test('scopes are added to those that a key has, and taken from them', async () => {
+  const { id } = await create({ name: 'narrow', scopes: ['signals:write', 'history:read'] })
+  const change = async (json: object, key = admin.key) => {
+    const { status, body } = await service.patch(`/keys/${id}`, key, json)
+    return status === 200 ? body.data.scopes : body.error
+  }
+  expect(await change({ add_scopes: ['usage:read', 'history:read'] })).toEqual([
+    'history:read',
+    'signals:write',
+    'usage:read',
+  ])
+  expect(await change({ remove_scopes: ['history:read', 'keys:read'] })).toEqual(['signals:write', 'usage:read'])
+  expect(await change({ add_scopes: ['signals:read'], remove_scopes: ['usage:read'] })).toEqual([
+    'signals:read',
+    'signals:write',
+  ])
+  expect(await change({ remove_scopes: ['signals:read', 'signals:write'] })).toMatchObject({
+    details: [{ path: '/scopes', message: 'must not be empty' }],
   })
-  const given = { expires_at: '2126-01-01T00:00:00.000Z', last_used_at: null }
-  expect(await dataOf(service.patch(`/keys/${id}`, key, given))).toEqual({ id, expires_at: given.expires_at })
-  const retry = { 'idempotency-key': 'rotate without reading' }
-  const rotated = { id: expect.any(String), org: tenant.org }
-  const text = expect.any(String)
-  expect(await dataOf(service.post(`/keys/${id}/rotate`, admin.key, {}, retry))).toMatchObject({
-    name: 'secret',
-    key: text,
-  })
-  expect(await dataOf(service.post(`/keys/${id}/rotate`, key, {}, retry))).toEqual({ ...rotated, key: null })
-  expect(await dataOf(service.delete(`/keys/${id}`, key))).toEqual({ id, revoked_at: time })
+  for (const whole of [{ scopes: ['usage:read'] }, { preset: 'app' }]) {
+    expect(await change({ ...whole, add_scopes: ['signals:read'] })).toMatchObject({
+      details: [{ path: '/add_scopes', message: 'must be absent when scopes or a preset are given' }],
+    })
+  }
+  const { key } = await service.createKey(tenant, ['keys:write', 'signals:read', 'signals:write'])
+  expect(await change({ add_scopes: ['usage:read'] }, key)).toMatchObject({ code: 'forbidden', scope: 'usage:read' })
+  expect(await change({ remove_scopes: ['signals:read'] }, key)).toEqual(['signals:write'])
 })
 
 test('a caller cannot change the restrictions of a key with a scope that its own key lacks', async () => {
@@ -197,14 +214,14 @@ test('every change is made in the share of the transactions that its organisatio
     await replica.delete(`/prompts/${prompt_id}/signals/${recorded.body.data[0].id}`, key),
   ]
   expect(answers.map(({ status }) => status)).toEqual([201, 201, 200, 200, 201, 200, 200, 200, 200, 200])
-  const { id } = await requireOrganisation(db, own.org)
-  expect(tenants).toEqual(Array(10).fill(id))
+  const { organisationId } = await requireOrganisation(db, own.org)
+  expect(tenants).toEqual(Array(10).fill(organisationId))
 })
 
 test('the audit log names no key and no prompt of another organisation', async () => {
   const { db, clock } = service.services
   const other = await service.createTenant()
-  const { id: organisationId } = await requireOrganisation(db, tenant.org)
+  const { organisationId } = await requireOrganisation(db, tenant.org)
   const events = [other.keyId, other.prompt, tenant.prompt].map((subject) => {
     return { organisationId, action: 'prompt.updated' as const, subject }
   })

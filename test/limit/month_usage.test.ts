@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test'
-import { createPrompt } from '../../src/prompts/manage.ts'
 import { organisationIdOf } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
@@ -9,15 +8,15 @@ const read = (key: string) => service.get('/usage', key)
 
 test('shows the month by day and by prompt, with the limit and what is left of it', async () => {
   const { org, key, prompt } = await service.createTenant(10)
-  const second = await createPrompt(service.services.db, service.clock, {
-    ...{ org, name: 'second', id: null, file: { repository: 'acme/prompts', path: 'second.md' } },
+  const second = await service.createPrompt({ org }, 'second', {
+    file: { repository: 'acme/prompts', path: 'second.md' },
   })
-  await createPrompt(service.services.db, service.clock, { org, name: 'unused', id: null })
+  await service.createPrompt({ org }, 'unused')
   for (const [at, of] of [
     ['2026-10-31T23:59:59.999Z', prompt],
     ['2026-11-01T00:00:00.000Z', prompt],
-    ['2026-11-03T23:59:59.999Z', second.id],
-    ['2026-11-04T00:00:00.000Z', second.id],
+    ['2026-11-03T23:59:59.999Z', second],
+    ['2026-11-04T00:00:00.000Z', second],
   ] as const) {
     service.clock.set(at)
     expect((await service.postSignal(of, key)).status).toBe(201)
@@ -37,7 +36,7 @@ test('shows the month by day and by prompt, with the limit and what is left of i
         { date: '2026-11-04', total: 1 },
       ],
       prompts: [
-        { prompt: second.id, name: 'second', repository: 'acme/prompts', total: 2 },
+        { prompt: second, name: 'second', repository: 'acme/prompts', total: 2 },
         { prompt, name: 'test', repository: null, total: 1 },
       ],
       other_prompts: { prompts: 0, total: 0 },

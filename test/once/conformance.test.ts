@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { tools } from '../../src/mcp/tools.ts'
+import { operations } from '../../src/operations.ts'
 import { createFolder } from '../program.ts'
 import { serveInTest, useService, useTenant } from '../use.ts'
 
@@ -80,7 +80,7 @@ test('the command line of the inspector lists the tools and calls one', async ()
     return JSON.parse(shown)
   }
   const { tools: listed } = await inspect('tools/list')
-  expect(listed.map(({ name }: { name: string }) => name)).toEqual(tools.map(({ name }) => name))
+  expect(listed.map(({ name }: { name: string }) => name)).toEqual(operations.flatMap(({ tool }) => tool?.name ?? []))
   const given = ['--tool-arg', `prompt_id=${tenant.prompt}`, 'value=negative', 'metadata={"model":"a"}']
   const { structuredContent } = await inspect('tools/call', '--tool-name', 'record_signal', ...given)
   const { body } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createDemoPrompts } from '../../src/cli/demo.ts'
 import { presets } from '../../src/lib/scopes.ts'
-import { createOrganisation, readOrganisation } from '../../src/orgs/manage.ts'
+import { createOrganisation, readOrganisation, requireOrganisation } from '../../src/orgs/manage.ts'
 import { createDatabase } from '../harness.ts'
 import { createFolder, createOperator, eventually, type Operator, type Row, startServer } from '../program.ts'
 import { openDb } from '../tenant.ts'
@@ -94,7 +94,8 @@ test.each(['2026-03-01T00:00:00.500Z', '2026-05-31T23:59:59.000Z', '2026-11-15T1
     const clock = { now: () => new Date(now) }
     const db = await openDb(settings)
     const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
-    const [greeting] = (await createDemoPrompts(db, clock, org)) as [string]
+    const owner = await requireOrganisation(db, org)
+    const [greeting] = (await createDemoPrompts(db, clock, owner)) as [string]
     const { used, monthly_limit } = await readOrganisation(db, clock, 1)
     expect(used).toBeLessThan(0.8 * monthly_limit)
     await db.close()

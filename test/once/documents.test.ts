@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
 import { fillTables, documents as tableDocuments } from '../../scripts/document_tables.ts'
-import { loadCommands } from '../../src/cli/groups.ts'
 
 const textOf = (file: string) => Bun.file(file).text()
 const linesOf = async (file: string) => (await textOf(file)).split('\n')
@@ -17,16 +16,6 @@ test('settings, commands and metrics are documented', async () => {
   const texts = await Promise.all(tableDocuments.map(textOf))
   const marked = [...texts.join('').matchAll(/<!-- table: (\w+) -->/g)].map(([, name]) => name)
   expect(marked.sort()).toEqual(['commands', 'metrics', 'settings'])
-})
-
-test('every command that changes something names the one that shows whether it did', async () => {
-  const changing =
-    /\b(init|create|set|set-plan|suspend|resume|update|revoke|rotate|redeliver|link|archive|unarchive|erase|forget-text|record|remove|import|purge|restore|migrate|console)\b/
-  const wrong = (await loadCommands()).filter(({ usage, verifyWith }) => {
-    const name = usage.split(/ [-A-Z[]/)[0] as string
-    return changing.test(name) !== (verifyWith !== undefined)
-  })
-  expect(wrong.map(({ usage }) => usage)).toEqual([])
 })
 
 test('every dependency has its reason, and only those', async () => {

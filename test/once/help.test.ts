@@ -24,7 +24,8 @@ test('every explanation is of an option that exists', () => {
   const known = commands.flatMap((command) => {
     const { options, positionals } = parseUsage(command.usage)
     const keys = [...positionals, ...options.map(({ name }) => `--${name}`), '--json']
-    return keys.flatMap((key) => [key, `${command.usage.split(' ')[0]} ${key}`])
+    const name = nameOf(command)
+    return keys.flatMap((key) => [key, `${name.split(' ')[0]} ${key}`, `${name} ${key}`])
   })
   expect(Object.keys(explanations).filter((key) => !known.includes(key))).toEqual([])
 })
@@ -35,7 +36,7 @@ function show(write: (output: ReturnType<typeof createOutput>) => void): string 
   const out = (more: string) => {
     text += more
   }
-  write(createOutput(false, { out, err: out, hasColour: false }))
+  write(createOutput(false, { out, err: out }))
   return text
 }
 

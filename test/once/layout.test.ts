@@ -4,7 +4,7 @@ import { Glob } from 'bun'
 type Import = { from: string; target: string; isType: boolean; isLazy: boolean }
 
 /** Every other folder of `src` is a feature. */
-const layers = ['cli', 'http', 'db', 'lib', 'platform', 'console']
+const layers = ['cli', 'http', 'mcp', 'ops', 'db', 'lib', 'platform', 'console']
 const all = [...new Glob('src/**/*.{ts,tsx}').scanSync()].filter((file) => !file.endsWith('.d.ts')).sort()
 /** The console runs in a browser, and has rules of its own. */
 const isOfConsole = (file: string) => file.startsWith('src/console/')
@@ -34,7 +34,7 @@ function resolve(file: string, target: string): string {
 function layer(file: string): string {
   const [, folder = '', name] = file.split('/')
   if (name === undefined || layers.includes(folder)) return folder.replace('.ts', '')
-  return name.match(/^(routes|schema|store)(_\w+)?\.ts$/)?.[1] ?? 'rules'
+  return name.match(/^(operations|routes|schema|store)(_\w+)?\.ts$/)?.[1] ?? 'rules'
 }
 
 const feature = (file: string): string | undefined => {
@@ -42,16 +42,22 @@ const feature = (file: string): string | undefined => {
   return root === 'src' && name !== undefined && !layers.includes(folder) ? folder : undefined
 }
 
-/** Who may import whom; types are free but for those of another feature's store. */
+/** Who may import whom; types see below. `operations` are those of a feature, or the list of them all. */
 const allowed: Record<string, string[]> = {
   main: ['cli'],
-  cli: ['cli', 'app', 'deps', 'rules', 'schema', 'db', 'config', 'clock', 'errors', 'lib', 'log', 'http', 'platform'],
-  app: ['routes', 'http', 'errors'],
-  deps: ['db', 'rules', 'http', 'lib', 'platform'],
+  cli: [
+    ...['cli', 'app', 'deps', 'operations', 'rules', 'schema', 'db', 'config', 'clock', 'errors', 'lib', 'log', 'http'],
+    'platform',
+  ],
+  app: ['operations', 'routes', 'mcp', 'ops', 'http', 'errors'],
+  deps: ['ops', 'rules', 'http', 'db', 'errors', 'lib', 'platform'],
+  ops: ['ops', 'rules', 'schema', 'db', 'errors', 'lib'],
+  operations: ['operations', 'rules', 'schema', 'http', 'errors', 'lib'],
   routes: ['rules', 'schema', 'store', 'http', 'errors', 'lib'],
+  mcp: ['mcp', 'http', 'errors', 'lib'],
   rules: ['rules', 'schema', 'store', 'db', 'errors', 'lib'],
   store: [],
-  schema: ['schema', 'http', 'lib'],
+  schema: ['schema', 'lib'],
   http: ['http', 'errors', 'lib', 'log', 'platform'],
   db: ['db', 'errors', 'lib', 'platform'],
   lib: ['lib', 'errors'],
@@ -70,13 +76,37 @@ test('every import follows the direction from main to the database', () => {
   expect(wrong).toEqual([])
 })
 
-test('no feature knows the store or the routes of another', () => {
+/** From top to bottom. The parts of a feature know each other's types. */
+const levels = [
+  ['main'],
+  ['cli'],
+  ['app'],
+  ['deps', 'ops'],
+  ['operations', 'routes', 'mcp'],
+  ['http'],
+  ['rules', 'schema', 'store'],
+  ['db'],
+  ['config', 'clock', 'errors', 'log', 'setting_types', 'lib', 'platform'],
+]
+const level = (file: string) => levels.findIndex((one) => one.includes(layer(file)))
+
+test('no file takes a type from above it', () => {
+  const wrong = imports.filter(({ from, target }) => target.startsWith('src/') && level(target) < level(from))
+  expect(wrong).toEqual([])
+})
+
+test('only the application and the commands that open services know them all', () => {
+  const importing = imports.filter(({ target }) => target === 'src/deps.ts').map(({ from }) => from)
+  expect(importing).toEqual(['src/app.ts', 'src/cli/api.ts', 'src/cli/lifecycle.ts'])
+})
+
+test('no feature knows the store, the operations or the routes of another', () => {
   const wrong = imports.filter(
     ({ from, target }) =>
       feature(from) &&
       feature(target) &&
       feature(from) !== feature(target) &&
-      /\/(store|routes)(_\w+)?\.ts$/.test(target),
+      /\/(store|operations|routes)(_\w+)?\.ts$/.test(target),
   )
   expect(wrong).toEqual([])
 })
@@ -84,7 +114,10 @@ test('no feature knows the store or the routes of another', () => {
 test('http knows no feature, not even a type of one but who calls', () => {
   const wrong = imports.filter(({ from, target }) => layer(from) === 'http' && feature(target))
   expect(wrong.filter(({ target }) => target !== 'src/keys/caller.ts')).toEqual([])
-  expect(importsOf('src/keys/caller.ts')).toMatchObject([{ target: 'src/lib/scopes.ts', isType: true }])
+  const known = importsOf('src/keys/caller.ts').filter(
+    ({ target, isType }) => !isType || !target.startsWith('src/lib/'),
+  )
+  expect(known).toEqual([])
 })
 
 test('no two files import each other, directly or through others', () => {
@@ -108,8 +141,8 @@ test('no two files import each other, directly or through others', () => {
 })
 
 test.each([
-  [/^(elysia|@elysiajs\/)/, ['routes', 'app', 'http']],
-  [/^@sinclair\/typebox/, ['schema', 'http', 'lib']],
+  [/^(elysia|@elysiajs\/)/, ['routes', 'mcp', 'ops', 'app', 'http']],
+  [/^@sinclair\/typebox/, ['schema', 'cli', 'mcp', 'http', 'lib']],
   [/^(postgres$|@electric-sql\/|ioredis)/, ['db']],
   [/^pino/, ['log']],
   [/^bun/, []],
@@ -125,9 +158,12 @@ test.each([
   expect(imports.filter(({ target }) => target.startsWith(library)).map(({ from }) => from)).toEqual([file])
 })
 
-test('the library of agents is loaded by their first request, not by the start', () => {
-  const loading = imports.filter(({ target, isType }) => target === 'src/mcp/serve.ts' && !isType)
-  expect(loading).toMatchObject([{ from: 'src/mcp/routes.ts', isLazy: true }])
+test.each([
+  ['agents', 'src/mcp/serve.ts', 'src/mcp/routes.ts'],
+  ['the documentation', '@elysiajs/swagger', 'src/http/docs.ts'],
+])('the library of %s is loaded by the first request for it, not by the start', (_, library, from) => {
+  const loading = imports.filter(({ target, isType }) => target === library && !isType)
+  expect(loading).toMatchObject([{ from, isLazy: true }])
 })
 
 test.each([

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
+import { markdownStyle, type ReportedChange, readReport, writeReport } from '../../src/cli/report.ts'
+import type { Call } from '../../src/cli/rest.ts'
 import { exampleTitledEntry } from '../../src/history/schema.ts'
-import type { ImpactSource } from '../../src/impact/command_source.ts'
-import { markdownStyle, type ReportedChange, readReport, writeReport } from '../../src/impact/report.ts'
 
 const changeOf = (id: number, verdict: ReportedChange['verdict'], more = {}): ReportedChange => ({
   prompt: { id: 'pmt_a', name: 'a' },
@@ -15,72 +15,86 @@ const changeOf = (id: number, verdict: ReportedChange['verdict'], more = {}): Re
   effective: null,
 })
 
+type Json = Record<string, unknown>
+
+/** A service whose prompts and changes are these. */
+const serviceOf =
+  (listPrompts: (cursor: string | null) => Json, readImpact: (prompt: string, page: number) => Json): Call =>
+  async (_, path) => {
+    const { pathname, searchParams } = new URL(path, 'http://localhost')
+    const [, , prompt = ''] = pathname.split('/')
+    const body = prompt ? readImpact(prompt, Number(searchParams.get('page'))) : listPrompts(searchParams.get('cursor'))
+    return { status: 200, text: '', body }
+  }
+
+const pageOf = (id: string, data: ReportedChange[], pages = 1) => ({
+  prompt: { id, name: id },
+  data,
+  pagination: { total_pages: pages },
+})
+const listOf = (names: Record<string, ReportedChange>, next_cursor: string | null) => ({
+  data: Object.entries(names).map(([name, latest]) => ({ prompt: { id: name, name }, latest })),
+  pagination: { next_cursor },
+})
+
+const all = { since: new Date('2026-11-01'), prompt: null, pullRequest: null, commit: null }
+
+const idsOf = async (call: Call, query = {}) =>
+  (await readReport(call, { ...all, ...query })).map(({ change }) => change.id)
+
 test('a report reads every page of the prompts that changed, and shows bad news first', async () => {
   const changes = [changeOf(1, 'undecided'), changeOf(2, 'better'), changeOf(3, 'worse'), changeOf(4, 'better')]
   const queries: string[] = []
-  const source: ImpactSource = {
-    async listPrompts(query) {
-      queries.push(`prompts ${query.get('cursor')}`)
-      const [latest, old] = [changeOf(5, null), changeOf(1, null, { created_at: '2026-10-01T00:00:00.000Z' })]
-      const named = (name: string, own: ReportedChange | null) => ({ prompt: { id: name, name }, latest: own })
-      return query.get('cursor')
-        ? { data: [named('b', latest), named('c', old), named('d', latest)], nextCursor: 'never' }
-        : { data: [named('a', latest)], nextCursor: 'next' }
+  const [latest, old] = [changeOf(5, null), changeOf(1, null, { created_at: '2026-10-01T00:00:00.000Z' })]
+  const service = serviceOf(
+    (cursor) => {
+      queries.push(`prompts ${cursor}`)
+      return cursor ? listOf({ b: latest, c: old, d: latest }, 'never') : listOf({ a: latest }, 'next')
     },
-    async readImpact(prompt, query) {
-      const page = Number(query.get('page'))
+    (prompt, page) => {
       queries.push(`${prompt} ${page}`)
       return prompt === 'a'
-        ? {
-            prompt: { id: prompt, name: prompt },
-            totalCount: 101,
-            data: page === 1 ? changes.slice(1) : changes.slice(0, 1),
-          }
-        : { prompt: { id: prompt, name: prompt }, totalCount: 0, data: [] }
+        ? pageOf(prompt, page === 1 ? changes.slice(1) : changes.slice(0, 1), 2)
+        : pageOf(prompt, [])
     },
-    readCompare: () => Promise.reject(new Error('not needed')),
-  }
-  const all = { since: new Date('2026-11-01'), prompt: null, pullRequest: null, commit: null }
-  expect((await readReport(source, all)).map(({ change }) => change.id)).toEqual([3, 4, 2, 1])
+  )
+  expect(await idsOf(service)).toEqual([3, 4, 2, 1])
   expect(queries).toEqual(['prompts null', 'prompts next', 'a 1', 'a 2', 'b 1'])
   const created_at = changes[3]?.change.created_at
   const commits = ['45c48cc', 'release-12', 'release-1']
   changes.splice(1, 3, ...commits.map((commit_sha, index) => changeOf(index + 2, 'same', { commit_sha, created_at })))
-  const idsOf = async (commit: string) => (await readReport(source, { ...all, commit })).map(({ change }) => change.id)
-  expect(await idsOf('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e12')).toEqual([2])
-  expect(await idsOf('release-1')).toEqual([4])
+  expect(await idsOf(service, { commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e12' })).toEqual([2])
+  expect(await idsOf(service, { commit: 'release-1' })).toEqual([4])
   // Of the same time, in the order of the impact.
-  expect((await readReport(source, all)).map(({ change }) => change.id)).toEqual([2, 3, 4, 1])
+  expect(await idsOf(service)).toEqual([2, 3, 4, 1])
 })
 
 test('a prompt that changes while others are read is not left out', async () => {
   const listed = ['a', 'b']
-  const source = {
-    async listPrompts(query: URLSearchParams) {
-      const id = listed[Number(query.get('cursor'))]
-      const data = id ? [{ prompt: { id, name: id }, latest: changeOf(1, null) }] : []
-      return { data, nextCursor: query.get('cursor') ? null : '1' }
+  const service = serviceOf(
+    (cursor) => {
+      const id = listed[Number(cursor)]
+      return listOf(id ? { [id]: changeOf(1, null) } : {}, cursor ? null : '1')
     },
-    async readImpact(id: string) {
+    (id) => {
       // It is now the first of the list.
       listed.reverse().splice(1)
-      return { prompt: { id, name: id }, totalCount: 1, data: [changeOf(id === 'a' ? 1 : 2, 'worse')] }
+      return pageOf(id, [changeOf(id === 'a' ? 1 : 2, 'worse')])
     },
-  } as unknown as ImpactSource
-  const query = { since: new Date('2026-11-01'), prompt: null, pullRequest: null, commit: null }
-  expect((await readReport(source, query)).map(({ change }) => change.id)).toEqual([2, 1])
+  )
+  expect(await idsOf(service)).toEqual([2, 1])
 })
 
 test('a change that pages show twice, because another was recorded meanwhile, is reported once', async () => {
   const recorded = [changeOf(1, 'worse'), changeOf(2, 'better')]
-  const source = {
-    async readImpact() {
+  const service = serviceOf(
+    () => ({}),
+    (id) => {
       recorded.push(changeOf(recorded.length + 1, 'better'))
-      return { prompt: { id: 'a', name: 'a' }, totalCount: 101, data: recorded.slice(-3) }
+      return pageOf(id, recorded.slice(-3), 2)
     },
-  } as unknown as ImpactSource
-  const query = { since: new Date('2026-11-01'), prompt: 'a', pullRequest: null, commit: null }
-  expect((await readReport(source, query)).map(({ change }) => change.id)).toEqual([1, 4, 3, 2])
+  )
+  expect(await idsOf(service, { prompt: 'a' })).toEqual([1, 4, 3, 2])
 })
 
 test('no string of a client is Markdown, notifies anybody or forges a link', () => {

@@ -21,9 +21,6 @@ async function fillExpired(): Promise<void> {
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at)
     select organisation_id, 'a', id, 0, ${longAgo}::timestamptz from prompts where public_id = ${tenant.prompt}`
   await db.sql`
-    insert into idempotent_requests (organisation_id, key, fingerprint, created_at)
-    select id, 'a', sha256('a'), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
-  await db.sql`
     insert into github_events (organisation_id, id, signature, received_at)
     select id, 'a', 'sha256=' || repeat('a', 64), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
 }
@@ -47,7 +44,7 @@ async function countRows(): Promise<number[]> {
   const [row = {}] = await service.services.db.sql`
     select
       (select count(*)::int from signals) as a, (select count(*)::int from idempotency_keys) as b,
-      (select count(*)::int from idempotent_requests) as c, (select count(*)::int from github_events) as d`
+      (select count(*)::int from github_events) as c`
   return Object.values(row) as number[]
 }
 
@@ -58,7 +55,7 @@ test('rows expire by the time of the database, and nothing is pruned while the c
   for (const seconds of [400 * 86_400, 310, -310]) {
     shiftClock(1_000 * seconds)
     await prune()
-    expect(await countRows()).toEqual([2, 1, 1, 1])
+    expect(await countRows()).toEqual([2, 1, 1])
     const lines = (logged.mock.calls as unknown as [{ pruning: string; skew_seconds: number }, string][]).splice(0)
     expect(lines.map(([, message]) => message)).toEqual(Array(4).fill('pruning refused: clocks differ'))
     expect(lines.map(([{ pruning }]) => pruning).sort()).toEqual(['events', 'github', 'idempotency_keys', 'signals'])
@@ -69,7 +66,7 @@ test('rows expire by the time of the database, and nothing is pruned while the c
   shiftClock(280_000)
   await prune()
   expect(logged.mock.calls).toEqual([])
-  expect(await countRows()).toEqual([0, 0, 0, 0])
+  expect(await countRows()).toEqual([0, 0, 0])
 })
 
 test('the audit log and a metric say how many signals of an organisation have expired, one entry a day', async () => {

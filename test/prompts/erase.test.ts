@@ -6,7 +6,6 @@ import { overviewParams } from '../../src/impact/schema_overview.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { erasePrompt } from '../../src/prompts/erase.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { createPrompt } from '../../src/prompts/manage.ts'
 import { eraseLastSignals } from '../../src/signals/erase.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { push } from '../github/payloads.ts'
@@ -173,7 +172,7 @@ if (engine === 'postgres') {
 test('a prompt that is erased while it is summarised is left out', async () => {
   const { db, clock, rollup } = service.services
   const { org, prompt } = await service.createTenant()
-  const kept = await createPrompt(db, clock, { org, name: 'kept', id: null })
+  const kept = await service.createPrompt({ org }, 'kept')
   const { organisationId } = await requirePrompt(db.sql, prompt)
   let isErased = false
   const heavyRead: typeof db.heavyRead = async (of, read) => {
@@ -185,5 +184,5 @@ test('a prompt that is erased while it is summarised is left out', async () => {
   }
   const readOverview = createOverview({ db: { ...db, heavyRead }, clock, rollup })
   const { data } = await readOverview(organisationId, overviewParams.parse(new URLSearchParams()))
-  expect(data.map(({ prompt: { id } }) => id)).toEqual([kept.id])
+  expect(data.map(({ prompt: { id } }) => id)).toEqual([kept])
 })

@@ -29,7 +29,8 @@ const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 test('a prompt is made, used, shown, changed, linked and unlinked; the audit log has each change once', async () => {
   const made = await create({ name: ' Greeting ' })
   const { id } = made.body.data
-  const prompt = { id: expect.stringMatching(/^pmt_[0-9A-Za-z]{16}$/), name: 'Greeting', created_at: time }
+  const id16 = expect.stringMatching(/^pmt_[0-9A-Za-z]{16}$/)
+  const prompt = { id: id16, org: tenant.org, name: 'Greeting', created_at: time }
   expect([made.status, made.body]).toEqual([201, { data: { ...prompt, ...unlinked } }])
   expect((await service.postSignal(id, tenant.key)).status).toBe(201)
   expect((await show(id)).body).toEqual(made.body)
@@ -81,7 +82,7 @@ test('an archived prompt is left out of lists unless asked for, records all the 
 
 test('a prompt may bring its own id and link; neither can be taken twice, also by a change', async () => {
   const given = { id: 'pmt_own-1', name: 'Own', repository: 'acme/own', path: 'own.md' }
-  expect((await create(given)).body).toEqual({ data: { ...unlinked, ...given, created_at: time } })
+  expect((await create(given)).body).toEqual({ data: { ...unlinked, ...given, org: tenant.org, created_at: time } })
   const taken = (answer: Answer) => [answer.status, answer.body.error.details[0].path, answer.body.error.message]
   const other = { name: 'Other', repository: 'ACME/own', path: 'own.md' }
   const isTaken = [422, '/id', 'The id pmt_own-1 is taken.']

@@ -1,5 +1,5 @@
 import { beforeEach, expect, spyOn, test } from 'bun:test'
-import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
+import { pruneIdempotencyKeys } from '../../src/signals/record.ts'
 import { invalid } from '../client.ts'
 import { engine } from '../harness.ts'
 import { eventually } from '../program.ts'
@@ -311,7 +311,7 @@ test('a batch is one transaction or, on the embedded engine, steps between which
   await expectCount(950, busy)
 })
 
-test('beyond its share of batches in flight an organisation gets an error immediately, and others do not', async () => {
+test('beyond its share of bytes in flight an organisation gets an error immediately, and others do not', async () => {
   const [busy, calm] = [await service.createTenant(1_000_000), await service.createTenant(10)]
   const body = JSON.stringify({ signals: [{ ...positive, x: 'x'.repeat(4 * 1024 * 1024 - 200) }] })
   const sent = Array.from({ length: 12 }, () => post(body, {}, busy))
@@ -320,7 +320,7 @@ test('beyond its share of batches in flight an organisation gets an error immedi
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 503]))
   const rejected = answers.find(({ status }) => status === 503)
   expect(rejected?.headers.get('retry-after')).toBe('1')
-  expect(rejected?.body.error.message).toBe('Too many batches are in flight. Retry shortly.')
+  expect(rejected?.body.error.message).toBe('Too many large bodies are in flight. Try again shortly.')
   expect(calmAnswer.status).toBe(200)
   expect((await post(body, {}, busy)).status).toBe(200)
 })

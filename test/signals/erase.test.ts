@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { createPrompt } from '../../src/prompts/manage.ts'
 import { purgeSignals } from '../../src/signals/erase.ts'
 import { engine } from '../harness.ts'
 import { untilLocked } from '../program.ts'
@@ -68,12 +67,11 @@ test('what is not a signal of the prompt is a 404 like any other, and nothing is
   const other = await service.createTenant(10)
   const { body } = await service.postSignal(other.prompt, other.key)
   const own = await post()
-  const { db, clock } = service.services
-  const second = await createPrompt(db, clock, { org: tenant.org, name: 'second', id: null })
+  const second = await service.createPrompt(tenant, 'second')
   const answers = await Promise.all([
     erase(tenant.prompt, body.data.id),
     erase(other.prompt, body.data.id),
-    erase(second.id, own),
+    erase(second, own),
     ...['0', 'x', '1.5', '-1', '99999999999999999999', '%00'].map((id) => erase(tenant.prompt, id)),
   ])
   const shown = answers.map(({ status, body: { error } }) => ({ status, error: { ...error, request_id: '' } }))

@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { createPrompt } from '../../src/prompts/manage.ts'
 import { type ExportStep, exportSignals } from '../../src/signals/read.ts'
 import { exportParams } from '../../src/signals/schema_params.ts'
 import { invalid } from '../client.ts'
@@ -13,7 +12,7 @@ let second: string
 
 beforeEach(async () => {
   service.clock.set('2026-11-20T12:00:00.000Z')
-  second = (await createPrompt(service.services.db, service.clock, { org: tenant.org, name: 'second', id: null })).id
+  second = await service.createPrompt(tenant, 'second')
 })
 
 type Given = { value?: string; metadata?: string; created_at?: string }

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createAdmission } from '../../src/limit/admit.ts'
 import { setPlan } from '../../src/orgs/manage.ts'
-import { createPrompt } from '../../src/prompts/manage.ts'
-import { createSignalRecorder } from '../../src/signals/record.ts'
+import { createSignalRecorder, pruneIdempotencyKeys } from '../../src/signals/record.ts'
 import { type Client, invalid } from '../client.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
@@ -45,11 +44,11 @@ test('blanks, the order of members and the quotes of a long key make no differen
 test('the same key with another body or prompt is rejected', async () => {
   const tenant = await service.createTenant()
   await post(tenant, 'mine')
-  const other = await createPrompt(service.services.db, service.clock, { org: tenant.org, name: 'other', id: null })
+  const other = await service.createPrompt(tenant, 'other')
   for (const answer of [
     await post(tenant, 'mine', '{"value":"negative","metadata":{"a":1,"b":[2]}}'),
     await post(tenant, 'mine', '{"value":"positive"}'),
-    await post({ ...tenant, prompt: other.id }, 'mine'),
+    await post({ ...tenant, prompt: other }, 'mine'),
   ]) {
     expect(answer).toMatchObject(invalid('Idempotency-Key'))
   }
@@ -99,4 +98,20 @@ test('a key sent to two replicas, one of which is in the next month already, is 
     expect(recorded[0]?.id).toBe(recorded[1]?.id as number)
   }
   expect(await countOf(service, tenant)).toEqual({ rows: 30, used: 30 })
+})
+
+test('a key is forgotten after a day, and not before', async () => {
+  const tenant = await service.createTenant()
+  const isReplayed = async () => {
+    await pruneIdempotencyKeys(service.services.db, service.clock.now())
+    const { status, headers } = await post(tenant, 'day')
+    expect(status).toBe(201)
+    return headers.has('idempotent-replayed')
+  }
+  service.clock.set('2026-11-10T12:00:00.000Z')
+  expect(await isReplayed()).toBe(false)
+  service.clock.set('2026-11-11T12:00:00.000Z')
+  expect(await isReplayed()).toBe(true)
+  service.clock.set('2026-11-11T12:00:00.001Z')
+  expect(await isReplayed()).toBe(false)
 })

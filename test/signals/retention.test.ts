@@ -77,7 +77,7 @@ test('a retention that is changed during a round erases nothing more', async () 
 
 test('an organisation whose signals cannot be erased does not keep the others from it', async () => {
   const { db, clock } = service.services
-  const { id: failing } = await requireOrganisation(db, tenant.org)
+  const { organisationId: failing } = await requireOrganisation(db, tenant.org)
   const other = await service.createTenant(10)
   for (const { org, prompt } of [tenant, other]) {
     await setRetention(db, clock, org, 30)

@@ -138,7 +138,7 @@ test('a body is below 20 kB, however long the names and the fields of a change a
     effective: { signals: total, design_effect: 1.234567 },
   } as const
   const { db, clock } = service.services
-  const { id: organisationId } = await requireOrganisation(db, tenant.org)
+  const { organisationId } = await requireOrganisation(db, tenant.org)
   const data = { prompt, ...impact, sentence: describeChange(impact) }
   await emitEvent(db.sql, { organisationId, type: 'impact.decided', dedupKey: 'long', data, now: clock.now() })
   await eventually(() => receiver.received.length, 2)

@@ -30,7 +30,7 @@ let events = 0
 
 /** Writes an event for the endpoints of an organisation, after `attempts`. Returns its id, if one of them is enabled. */
 export async function emitOn(db: Db, org: string, attempts = 0): Promise<string> {
-  const { id: organisationId } = await requireOrganisation(db, org)
+  const { organisationId } = await requireOrganisation(db, org)
   const dedupKey = `test ${events++}`
   return db.transaction(async (sql) => {
     await emitEvent(sql, { organisationId, type: 'ping', dedupKey, data: {}, now: new Date() })

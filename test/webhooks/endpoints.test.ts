@@ -56,11 +56,9 @@ test('what is secret of a URL is in no answer and no audit entry', async () => {
     texts.push(text)
     return body
   }
-  const retry = { 'idempotency-key': 'slack' }
   const json = { kind: 'slack', url: `https://hooks.slack.com${slackPath}` }
-  const { id } = (await call(service.post(path, admin.key, json, retry))).data
-  const shown = { id, url: 'https://hooks.slack.com/…' }
-  expect((await call(service.post(path, admin.key, json, retry))).data).toMatchObject(shown)
+  const { id } = (await call(service.post(path, admin.key, json))).data
+  expect((await call(service.get(`${path}/${id}`, admin.key))).data.url).toBe('https://hooks.slack.com/…')
   const details = [{ path: '/url', message: 'must be given with another kind' }]
   expect(await call(service.patch(`${path}/${id}`, admin.key, { kind: 'webhook' }))).toMatchObject({
     error: { details },
@@ -78,23 +76,6 @@ test('what is secret of a URL is in no answer and no audit entry', async () => {
   await call(service.delete(`${path}/${id}`, admin.key))
   expect((await call(service.get('/audit', admin.key))).data[2].details.url).toBe(`${url}?…`)
   expect(texts.filter((text) => text.includes('XXXX'))).toEqual([])
-})
-
-test('the secret is in the first answer only, and in no stored answer', async () => {
-  const once = (to: string, json: object) => service.post(to, admin.key, json, { 'idempotency-key': to })
-  const first = (await once(path, { url })).body.data
-  const rotated = (await once(`${path}/${first.id}/rotate`, {})).body.data
-  expect(rotated.secret).not.toBe(first.secret)
-  for (const [to, json, answer] of [
-    [path, { url }, first],
-    [`${path}/${first.id}/rotate`, {}, rotated],
-  ]) {
-    const { status, headers, body } = await once(to, json)
-    expect([status, headers.get('idempotent-replayed')]).toEqual([201, 'true'])
-    expect(body.data).toEqual({ ...answer, secret: null })
-  }
-  const kept = await service.services.db.sql<{ answer: unknown }>`select answer from idempotent_requests`
-  expect(JSON.stringify(kept)).not.toContain('whsec_')
 })
 
 test('a rotation keeps the old secret for the overlap, a day by default, or not at all', async () => {
@@ -175,17 +156,19 @@ test('a prompt of another organisation is rejected like an unknown one', async (
   expect(answer).toMatchObject(invalid(['/prompts/1', 'must be a prompt of the organisation']))
 })
 
-test('a caller that may write but not read gets back only what it gave, the id and the secret', async () => {
+test('a caller that may change an endpoint sees it whole, without the scope to read', async () => {
   const writer = await keyWith('webhooks:write')
   const { id } = await create()
-  const dataOf = async (answer: ReturnType<typeof service.patch>) => (await answer).body.data
-  expect(await dataOf(service.patch(`${path}/${id}`, writer, { enabled: true }))).toEqual({ id, enabled: true })
+  const changed = await service.patch(`${path}/${id}`, writer, { enabled: true })
+  expect(changed.text).toBe((await service.get(`${path}/${id}`, admin.key)).text)
+  const rotated = (await service.post(`${path}/${id}/rotate`, writer, {})).body.data
   const secret = expect.stringMatching(/^whsec_/)
-  const rotated = { id, secret, old_secret_ends_at: time }
-  expect(await dataOf(service.post(`${path}/${id}/rotate`, writer, {}))).toEqual(rotated)
+  expect(rotated).toEqual({ ...changed.body.data, secret, old_secret_ends_at: time })
   const event = await sendEvent()
-  const sent = { id: event, status: 'pending', next_attempt_at: time }
-  expect(await dataOf(service.post(`${path}/${id}/deliveries/${event}/redeliver`, writer))).toEqual(sent)
+  const sent = await service.post(`${path}/${id}/deliveries/${event}/redeliver`, writer)
+  const listed = await service.get(`${path}/${id}/deliveries`, admin.key)
+  expect(sent.body.data).toMatchObject({ id: event, attempts: 0, next_attempt_at: time })
+  expect(Object.keys(sent.body.data)).toEqual(Object.keys(listed.body.data[0]))
 })
 
 test('enabling an endpoint clears why it was disabled and since when it fails; disabling it again keeps both', async () => {

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { recordEntry } from '../../src/history/record.ts'
 import { DeadlineError } from '../../src/lib/deadline.ts'
+import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
@@ -28,7 +29,7 @@ const [before, after] = ['a'.repeat(40), 'b'.repeat(40)]
 
 /** A prompt with two changes. */
 async function addPrompt(org: string, name = 'greeting'): Promise<string> {
-  const { id } = await createPrompt(db, clock, { org, name, id: null })
+  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name, id: null })
   const prompt = await requirePrompt(db.sql, id)
   await recordEntry(db, clock, prompt, deployed(before, '2026-09-01T09:00:00Z'))
   await recordEntry(db, clock, prompt, merged(after, '2026-11-14T09:00:00Z', 7))

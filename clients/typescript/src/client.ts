@@ -20,7 +20,7 @@ import type {
 import { readExport } from './export.ts'
 import type { operations } from './openapi.d.ts'
 import { type CallOptions, type ClientOptions, createSend, dataOf, defaultTimeoutMs } from './request.ts'
-import { pathOf, randomKey, signalsOf } from './signals.ts'
+import { pathOf, signalsOf } from './signals.ts'
 
 type Filters<Name extends keyof operations> = Omit<Query<Name>, 'cursor' | 'page' | 'limit'>
 
@@ -33,10 +33,9 @@ export function createClient(options: ClientOptions) {
   const get = <Answer>(path: string, query: object = {}, call: CallOptions = {}): Promise<Answer> =>
     send('GET', path + queryString(query), call, (response) => response.json() as Promise<Answer>)
 
-  const write = async <Data>(method: string, path: string, body: object, call: CallOptions = {}): Promise<Data> => {
-    const idempotencyKey = method === 'POST' ? randomKey() : undefined
-    return send(method, path, { ...call, body, idempotencyKey }, dataOf<Data>)
-  }
+  /** What is created or rotated is sent once: it may have happened though the answer was lost. */
+  const write = <Data>(method: string, path: string, body: object, call: CallOptions = {}): Promise<Data> =>
+    send(method, path, { ...call, body, isSentOnce: method === 'POST' }, dataOf<Data>)
 
   async function* byCursor<Item>(path: string, query: object = {}, call: CallOptions = {}): AsyncGenerator<Item> {
     let cursor: string | null | undefined
@@ -100,7 +99,6 @@ export function createClient(options: ClientOptions) {
     keys: {
       list: (call?: CallOptions) => byCursor<ApiKey>('/keys', {}, call),
       get: async (key: string, call?: CallOptions) => (await get<{ data: ApiKey }>(at('keys', key), {}, call)).data,
-      /** The secret is in the first answer only: null means that an answer was lost, so rotate the key. */
       create: (key: NewApiKey, call?: CallOptions) => write<CreatedApiKey>('POST', '/keys', key, call),
       update: (key: string, change: ApiKeyChange, call?: CallOptions) =>
         write<ApiKey>('PATCH', at('keys', key), change, call),

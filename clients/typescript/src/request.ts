@@ -78,6 +78,7 @@ interface RequestBody extends CallOptions {
   body?: unknown
   idempotencyKey?: string | undefined
   keepalive?: boolean
+  isSentOnce?: boolean
 }
 
 export type Send = <Answer>(
@@ -87,7 +88,7 @@ export type Send = <Answer>(
   read: (response: Response) => Answer | Promise<Answer>,
 ) => Promise<Answer>
 
-/** Sends requests, and sends them again while the failure is temporary: every request here may be repeated. */
+/** Sends requests, and sends them again while the failure is temporary, unless that could do something twice. */
 export function createSend({ url, key, fetch: given, timeoutMs = defaultTimeoutMs, retries = 3 }: ClientOptions): Send {
   const root = `${url.replace(/\/+$/, '')}/api/v1`
   // A browser's fetch must be called without a receiver.
@@ -118,7 +119,7 @@ export function createSend({ url, key, fetch: given, timeoutMs = defaultTimeoutM
     }
   }
 
-  return async (method, path, { body, idempotencyKey, signal, keepalive = false }, read) => {
+  return async (method, path, { body, idempotencyKey, signal, keepalive = false, isSentOnce = false }, read) => {
     // What cannot be sent at all throws here: it is not the service that fails, and another attempt would not help.
     const headers = new Headers({
       authorization: `Bearer ${key}`,
@@ -139,7 +140,8 @@ export function createSend({ url, key, fetch: given, timeoutMs = defaultTimeoutM
       try {
         return await attempt(root + path, init, signal, read)
       } catch (error) {
-        if (failures >= retries || !(error instanceof PromptSignalsError) || !isTemporary(error)) throw error
+        if (isSentOnce || failures >= retries || !(error instanceof PromptSignalsError) || !isTemporary(error))
+          throw error
         const { retryAfterMs = 0 } = error
         if (retryAfterMs > longestWaitMs) throw error
         await sleep(waitMs(failures, retryAfterMs), signal)

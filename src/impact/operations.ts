@@ -1,0 +1,109 @@
+import type { Clock } from '../clock.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { EntryPath } from '../history/schema.ts'
+import { writeEntryFilters } from '../history/schema_params.ts'
+import { defineOperations, operation } from '../http/operation.ts'
+import { pageAnswer } from '../http/paging.ts'
+import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
+import { type Prompt, showPrompt } from '../prompts/find.ts'
+import { PromptPath } from '../prompts/schema.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
+import type { createOverview } from './overview.ts'
+import { readImpactPage, readUpToDate } from './read.ts'
+import { readCompare } from './read_compare.ts'
+import { readChangeDays } from './read_days.ts'
+import { ImpactPage, type ImpactQuery, impactParams } from './schema.ts'
+import { ChangeDaysAnswer, compareParams, daysParams, SideBySideAnswer } from './schema_compare.ts'
+import { maxSortedPrompts, overviewParams, PromptImpactList } from './schema_overview.ts'
+
+type Needs = { db: Db; clock: Clock; rollup: SignalRollup; readOverview: ReturnType<typeof createOverview> }
+
+const read = <T>({ db, rollup }: Needs, prompt: Prompt, work: (sql: Sql) => Promise<T>) =>
+  readUpToDate(db, rollup, prompt, work)
+
+export const impactOperations = defineOperations('Impact', {
+  getPromptImpact: operation({
+    method: 'GET',
+    path: '/prompts/:prompt_id/impact',
+    scope: 'signals:read',
+    summary: 'Show the signals before and after each change of a prompt',
+    description:
+      'Lists the changes that went live (deployed, pr_merged), newest first: the signals of each, its rate, and the ' +
+      'difference to the change before it. A signal belongs to the change that its metadata.commit_sha names, in full or ' +
+      'by a unique prefix of at least 7 characters, else to the change that was live at its time. Filters select the ' +
+      'changes to list; each is still compared with the change before it. With base and head, lists only these two, head ' +
+      'first, and compares head with base.',
+    params: PromptPath,
+    query: impactParams,
+    answer: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'], shape: 'body' },
+    tool: {
+      name: 'get_impact',
+      description:
+        'For each change that went live, newest first: the share of positive signals before and after, the difference with an interval that holds however often one looks, and a verdict. Before and after is no experiment: other things may have changed too.',
+      takes: ['margin', 'since', 'until', 'limit', 'page'],
+    },
+    async run(needs: Needs, { prompt, params, query, context, headers }) {
+      const [shown, page] = await Promise.all([
+        showPrompt(needs.db, prompt),
+        read(needs, prompt, (sql) => readImpactPage(sql, prompt, query)),
+      ])
+      const { totalCount, data } = page
+      const path = `${context.baseUrl}/api/v1/prompts/${params.prompt_id}/impact`
+      headers.link = linkPages(query, totalCount, (number) => `${path}?${writeQuery(query, number)}`)
+      return writeNumberedPage(query, totalCount, data, { prompt: shown })
+    },
+  }),
+  getChangeDays: operation({
+    method: 'GET',
+    path: '/prompts/:prompt_id/impact/:entry_id/days',
+    scope: 'signals:read',
+    summary: 'Show how the difference of a change moved, day by day',
+    description:
+      'Compares a change with the one before it after each of its days, as the data is today, and shows what to look at ' +
+      'before believing the difference.',
+    params: EntryPath,
+    query: daysParams,
+    answer: { status: 200, description: 'The days of the change.', schema: ChangeDaysAnswer },
+    run: (needs: Needs, { prompt, params, query }) =>
+      read(needs, prompt, (sql) => readChangeDays(sql, prompt, params.entry_id, query.margin)),
+  }),
+  comparePrompt: operation({
+    method: 'GET',
+    path: '/prompts/:prompt_id/compare',
+    scope: 'signals:read',
+    summary: 'Compare two versions of a prompt that ran side by side',
+    description:
+      'Compares the signals that name two commits in metadata.commit_sha, day by day: only days with signals of both count, ' +
+      'so what changes for both at the same time cancels out. The commits need not be in the history.',
+    params: PromptPath,
+    query: compareParams,
+    answer: { status: 200, description: 'The comparison.', schema: SideBySideAnswer },
+    tool: {
+      name: 'compare_commits',
+      description:
+        'Compares two commits that ran side by side, by the commit_sha in the metadata of signals. It is an experiment only if users were assigned at random.',
+      takes: ['base', 'head', 'since', 'until', 'margin'],
+      required: ['base', 'head'],
+    },
+    run: (needs: Needs, { prompt, query }) => read(needs, prompt, (sql) => readCompare(sql, prompt, query)),
+  }),
+  listImpact: operation({
+    method: 'GET',
+    path: '/impact',
+    scope: 'signals:read',
+    summary: 'Show the live change and the last 30 days of every prompt',
+    description:
+      'Lists the prompts of the organisation with what their live changes did, newest prompt first unless sorted. Sorts at ' +
+      `most ${maxSortedPrompts} prompts: with more, narrow the search.`,
+    query: overviewParams,
+    answer: pageAnswer('A page of prompts.', PromptImpactList),
+    run: ({ readOverview }: Needs, { query, caller }) => readOverview(caller.organisationId, query),
+  }),
+})
+
+/** The same query for another page. */
+function writeQuery({ limit, margin, pair, ...filters }: ImpactQuery, page: number): URLSearchParams {
+  const ids = pair && { base: String(pair.base), head: String(pair.head) }
+  const given = { page: String(page), limit: String(limit), margin: String(margin) }
+  return new URLSearchParams({ ...given, ...writeEntryFilters(filters), ...ids })
+}

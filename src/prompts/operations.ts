@@ -1,0 +1,86 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { invalid } from '../errors.ts'
+import { defineOperations, operation } from '../http/operation.ts'
+import { pageAnswer } from '../http/paging.ts'
+import { bodyOf, changeOf } from '../lib/validate.ts'
+import { listPrompts, showPrompt } from './find.ts'
+import { changePrompt, createPrompt } from './manage.ts'
+import { NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
+import type { PromptFile } from './store.ts'
+
+type Needs = { db: Db; clock: Clock }
+
+const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt }
+
+export const promptOperations = defineOperations('Prompts', {
+  listPrompts: operation({
+    method: 'GET',
+    path: '/prompts',
+    scope: 'prompts:read',
+    summary: 'List prompts',
+    description: 'Returns the prompts of the organisation, newest first, without archived ones unless asked for.',
+    query: promptParams,
+    answer: pageAnswer('A page of prompts.', PromptList),
+    tool: {
+      name: 'list_prompts',
+      description: 'Lists the prompts of the organisation with their ids. Start here.',
+      takes: ['search', 'limit', 'cursor'],
+    },
+    run({ db }: Needs, { query: { search, archived, ...page }, caller: { organisationId } }) {
+      const list = () => listPrompts(db, organisationId, page, { search, archived })
+      // A search reads every prompt of the organisation.
+      return search === null ? list() : db.heavyRead(organisationId, list)
+    },
+  }),
+  createPrompt: operation({
+    method: 'POST',
+    path: '/prompts',
+    scope: 'prompts:write',
+    summary: 'Create a prompt',
+    description:
+      'Registers a prompt with the given ID or a new one, linked to the file of a repository if repository and path ' +
+      'are given.',
+    body: bodyOf(NewPrompt, 'The prompt', ({ name, id = null, live_branch: liveBranch, ...link }) => {
+      return { name, id, liveBranch, file: parseLink(link) }
+    }),
+    answer: { ...shown, status: 201 },
+    run: ({ db, clock }: Needs, { body, caller, actor }) => createPrompt(db, clock, caller, body, actor),
+  }),
+  getPrompt: operation({
+    method: 'GET',
+    path: '/prompts/:prompt_id',
+    scope: 'prompts:read',
+    summary: 'Show a prompt',
+    description: 'Returns the name of a prompt and the file it is linked to.',
+    params: PromptPath,
+    answer: shown,
+    run: ({ db }: Needs, { prompt }) => showPrompt(db, prompt),
+  }),
+  changePrompt: operation({
+    method: 'PATCH',
+    path: '/prompts/:prompt_id',
+    scope: 'prompts:write',
+    summary: 'Change a prompt',
+    description:
+      'Changes what is given of the name, the link, the live branch and whether it is archived, and leaves the rest. ' +
+      'Repository and path belong together; both null unlink the prompt.',
+    params: PromptPath,
+    body: changeOf(PromptChange, ({ name, archived, live_branch: liveBranch, ...link }) => {
+      return { name, archived, liveBranch, file: parseLink(link) }
+    }),
+    answer: shown,
+    run: ({ db, clock }: Needs, { prompt, body, actor }) => changePrompt(db, clock, prompt, body, actor),
+  }),
+})
+
+/** Undefined when no link is given, null for a prompt without a file. */
+function parseLink({ repository, path }: Pick<PromptChange, 'repository' | 'path'>): PromptFile | null | undefined {
+  if (repository === undefined && path === undefined) return undefined
+  if (repository === null && path === null) return null
+  if (typeof repository === 'string' && typeof path === 'string') return { repository, path }
+  const missing = typeof repository === 'string' ? '/path' : '/repository'
+  throw invalid('The link is not valid.', [
+    { path: missing, message: 'must be given: repository and path belong together' },
+  ])
+}
