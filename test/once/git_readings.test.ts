@@ -6,7 +6,7 @@ import { planSync } from '../../src/git/plan.ts'
 import { createGit } from '../../src/git/program.ts'
 import type { Commit } from '../../src/git/read.ts'
 import { openRepository } from '../../src/git/repository.ts'
-import { type Clone, createClone, gitEnvironment } from '../git/clone.ts'
+import { type Clone, createClone, gitEnvironment, grow } from '../git/clone.ts'
 
 const now = new Date('2026-06-01T00:00:00Z')
 
@@ -39,11 +39,10 @@ async function story(clone: Clone, options: Options = {}): Promise<string[]> {
 
 const subjectOf = ({ git }: Clone, sha: string) => git('log', '--max-count=1', '--format=%s', sha)
 
-function begin(origin?: string): Clone {
-  const clone = createClone(origin)
-  clone.change('Begin', 'a.md', { text: 'one\ntwo\nthree\nfour\nfive\n' })
-  return clone
-}
+const beginning = 'main: Begin | a.md=one\\ntwo\\nthree\\nfour\\nfive\\n'
+const begin = (origin?: string): Clone => grow(beginning, origin)
+/** A repository that begins with a.md. */
+const growOn = (story: string): Clone => grow(`${beginning}\n${story}`)
 
 const bob = { author: 'Bob <bob@example.com>' }
 const topicMerge = 'Merge pull request #3 from acme/topic'
@@ -51,22 +50,18 @@ const begun = 'deployed "Begin" Ada 01-01T10'
 
 describe('merges', () => {
   test('commits that a pull brings keep their authors', async () => {
-    const clone = begin()
-    clone.changeOn('clone-of-bob', 'Mine', 'b.md', bob)
-    clone.change('Theirs')
-    clone.backTo('clone-of-bob')
-    clone.merge('main', "Merge branch 'main' of https://github.com/acme/prompts", bob)
-    clone.git('branch', '--force', 'main')
-    clone.backTo('main')
+    const clone = growOn(`
+      clone-of-bob: Mine | b.md | Bob
+      main: Theirs | a.md
+      clone-of-bob: Merge branch 'main' of https://github.com/acme/prompts | +main | Bob`)
+    clone.git('reset', '--quiet', '--hard', 'clone-of-bob')
     expect(await story(clone)).toEqual([begun, 'deployed "Theirs" Ada 01-01T12'])
     expect(await story(clone, { paths: ['b.md'] })).toEqual(['deployed "Mine" Bob 01-01T13'])
   })
 
   test('a merge of two branches brings what they share before what is only on one', async () => {
-    const clone = begin()
-    clone.branch('shared')
-    clone.change('On both')
-    clone.branch('one')
+    const clone = growOn('shared: On both | a.md')
+    clone.branch('one', 'shared')
     clone.change('On one')
     clone.branch('two', 'shared')
     clone.change('On two', 'b.md')
@@ -78,34 +73,28 @@ describe('merges', () => {
   })
 
   test('a pull request does not own commits that were merged into its branch', async () => {
-    const clone = begin()
-    clone.changeOn('topic', 'Other file', 'b.md')
-    clone.change('On main')
-    clone.backTo('topic')
-    clone.merge('main', "Merge branch 'main' into topic")
-    clone.backTo('main')
-    clone.merge('topic', topicMerge, bob)
+    const clone = growOn(`
+      topic: Other file | b.md
+      main: On main | a.md
+      topic: Merge branch 'main' into topic | +main
+      main: ${topicMerge} | +topic | Bob`)
     expect(await story(clone)).toEqual([begun, 'deployed "On main" Ada 01-01T12'])
     expect(await story(clone, { paths: ['b.md'] })).toEqual([`pr_merged #3 "${topicMerge}" Bob 01-01T14 of Other file`])
   })
 
   test('a change that a pull request reverts before its merge does not count', async () => {
-    const clone = begin()
-    clone.branch('topic')
-    clone.change('There')
-    clone.git('checkout', '--quiet', 'main', '--', 'a.md')
-    clone.commit('And back')
-    clone.change('Something else', 'b.md')
-    clone.backTo('main')
-    clone.merge('topic', topicMerge)
+    const clone = growOn(`
+      topic: There | a.md
+      topic: And back | a.md=one\\ntwo\\nthree\\nfour\\nfive\\n
+      topic: Something else | b.md
+      main: ${topicMerge} | +topic`)
     expect(await story(clone)).toEqual([begun])
   })
 
   test('a branch of pull requests that is merged locally brings them at the time of that merge', async () => {
     const clone = begin()
     clone.branch('develop')
-    clone.branch('topic')
-    clone.change('On topic')
+    clone.changeOn('topic', 'On topic')
     clone.backTo('develop')
     clone.merge('topic', topicMerge, bob)
     clone.change('On develop')
@@ -169,10 +158,10 @@ describe('changes made in a merge commit', () => {
 
 describe('names', () => {
   test('a file is followed through all its names, and the link with it', async () => {
-    const clone = begin()
-    clone.move('a.md', 'b.md', 'To b')
-    clone.move('b.md', 'c.md', 'To c')
-    clone.change('Change c', 'c.md')
+    const clone = growOn(`
+      main: To b | a.md>b.md
+      main: To c | b.md>c.md
+      main: Change c | c.md`)
     const { prompts } = await plan(clone)
     expect(prompts).toEqual([{ id: 'pmt_0', name: '', path: 'c.md', movedFrom: 'a.md', missing: null }])
     const expected = ['Begin', 'To b', 'To c', 'Change c'].map(
@@ -183,10 +172,10 @@ describe('names', () => {
   })
 
   test('a change under the old name counts when the rename was made on the other side of a merge', async () => {
-    const clone = begin()
-    clone.changeOn('topic', 'Under the old name', 'a.md', { text: 'one\ntwo\nthree\nfour\nfive, changed\n' })
-    clone.move('a.md', 'b.md', 'Rename')
-    clone.merge('topic', "Merge branch 'topic'")
+    const clone = growOn(`
+      topic: Under the old name | a.md=one\\ntwo\\nthree\\nfour\\nfive,changed\\n
+      main: Rename | a.md>b.md
+      main: Merge branch 'topic' | +topic`)
     expect(await story(clone)).toEqual([
       begun,
       'deployed "Rename" Ada 01-01T12',
@@ -195,10 +184,10 @@ describe('names', () => {
   })
 
   test('a name that a later file takes is that of the later file, and of the earlier one before', async () => {
-    const clone = begin()
-    clone.move('a.md', 'b.md', 'Rename')
-    clone.change('A new a', 'a.md')
-    clone.change('Change b', 'b.md')
+    const clone = growOn(`
+      main: Rename | a.md>b.md
+      main: A new a | a.md
+      main: Change b | b.md`)
     expect(await story(clone, { paths: ['a.md', 'b.md'] })).toEqual([
       'b.md deployed "Begin" Ada 01-01T10',
       'b.md deployed "Rename" Ada 01-01T11',
@@ -214,13 +203,13 @@ describe('names', () => {
     ['b.md', 'c.md'],
     ['c.md', 'b.md'],
   ])('a path that two files had gives each its own commits: first to %s, then to %s', async (first, second) => {
-    const clone = createClone()
-    clone.change('First at y', 'y.md', { text: 'The first file.\n' })
-    clone.move('y.md', 'a.md', 'First to a')
-    clone.move('a.md', first, 'First away')
-    clone.change('Second at a', 'a.md', { text: 'Another file.\n' })
-    clone.move('a.md', second, 'Second away')
-    clone.change('Third at a', 'a.md', { text: 'And a third.\n' })
+    const clone = grow(`
+      main: First at y | y.md=The,first,file.
+      main: First to a | y.md>a.md
+      main: First away | a.md>${first}
+      main: Second at a | a.md=Another,file.
+      main: Second away | a.md>${second}
+      main: Third at a | a.md=And,a,third.`)
     expect(await story(clone, { paths: [], createGlob: '*.md' })).toEqual([
       `${first} deployed "First at y" Ada 01-01T10`,
       `${first} deployed "First to a" Ada 01-01T11`,
@@ -232,15 +221,12 @@ describe('names', () => {
   })
 
   test('a pull request does not change a later file whose path it only moves another file away from', async () => {
-    const clone = createClone()
-    for (const path of ['a.md', 'b.md']) clone.write(path)
-    clone.commit('Begin')
-    clone.branch('topic')
-    clone.move('a.md', 'c.md', 'To c')
-    clone.move('b.md', 'a.md', 'To a')
-    clone.backTo('main')
-    clone.merge('topic', topicMerge)
-    clone.change('A new b', 'b.md')
+    const clone = grow(`
+      main: Begin | a.md b.md
+      topic: To c | a.md>c.md
+      topic: To a | b.md>a.md
+      main: ${topicMerge} | +topic
+      main: A new b | b.md`)
     expect(await story(clone, { paths: ['a.md', 'b.md', 'c.md'] })).toEqual([
       'c.md deployed "Begin" Ada 01-01T10',
       'a.md deployed "Begin" Ada 01-01T10',
@@ -251,10 +237,9 @@ describe('names', () => {
   })
 
   test('a file that was renamed and removed keeps its history, and its link follows once it is there again', async () => {
-    const clone = begin()
-    clone.move('a.md', 'b.md', 'Rename')
-    clone.git('rm', '--quiet', 'b.md')
-    clone.commit('Remove')
+    const clone = growOn(`
+      main: Rename | a.md>b.md
+      main: Remove | -b.md`)
     const expected = ['Begin', 'Rename', 'Remove'].map((message, hour) => `deployed "${message}" Ada 01-01T1${hour}`)
     const found = { id: 'pmt_0', name: '', path: 'b.md', movedFrom: null, missing: 'was removed' }
     expect((await plan(clone)).prompts).toEqual([found])
@@ -265,22 +250,19 @@ describe('names', () => {
   })
 
   test('the link of a file that passed through a path follows that file, not a later one of the path', async () => {
-    const clone = begin()
-    for (const to of ['b.md', 'c.md']) {
-      clone.move(to === 'b.md' ? 'a.md' : 'b.md', to, `To ${to}`)
-    }
-    clone.change('A new b', 'b.md')
-    clone.move('b.md', 'd.md', 'To d')
+    const clone = growOn(`
+      main: To b | a.md>b.md
+      main: To c | b.md>c.md
+      main: A new b | b.md
+      main: To d | b.md>d.md`)
     expect((await plan(clone)).prompts).toMatchObject([{ path: 'c.md', movedFrom: 'a.md' }])
   })
 
   test('a link follows a file that one commit of a pull request moves, and another one rewrites', async () => {
-    const clone = begin()
-    clone.branch('topic')
-    clone.move('a.md', 'b.md', 'To b')
-    clone.change('Rewrite', 'b.md')
-    clone.backTo('main')
-    clone.merge('topic', topicMerge)
+    const clone = growOn(`
+      topic: To b | a.md>b.md
+      topic: Rewrite | b.md
+      main: ${topicMerge} | +topic`)
     expect((await plan(clone, { createGlob: '*.md' })).prompts).toMatchObject([{ path: 'b.md', movedFrom: 'a.md' }])
     expect(await story(clone)).toEqual([begun, `pr_merged #3 "${topicMerge}" Ada 01-01T13 of To b, Rewrite`])
   })
