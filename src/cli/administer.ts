@@ -1,4 +1,5 @@
 // Commands that call one operation each: a usage line, and how people see the answer.
+import { systemClock } from '../clock.ts'
 import type { KeyRow } from '../keys/schema.ts'
 import { presetOf, presets, type Scope } from '../lib/scopes.ts'
 import { number } from '../lib/texts.ts'
@@ -33,7 +34,7 @@ function describeRestrictions({ origins, prompts, monthly_limit }: Shown<KeyRow>
 function stateOfKey({ revoked_at, expires_at }: Shown<KeyRow>): string {
   if (revoked_at) return `revoked ${minuteOf(revoked_at)}`
   if (!expires_at) return 'active'
-  return `${Date.parse(expires_at) > Date.now() ? 'expires' : 'expired'} ${minuteOf(expires_at)}`
+  return `${Date.parse(expires_at) > systemClock.now().getTime() ? 'expires' : 'expired'} ${minuteOf(expires_at)}`
 }
 
 const endpointColumns: AnyColumn<Shown<EndpointRow>>[] = [
