@@ -5,7 +5,7 @@ import type { Actor } from '../keys/caller.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import type { PermitRequest } from '../lib/semaphore.ts'
 import type { AuditEvent, AuditRow } from './schema.ts'
-import { addErased, insertAuditEntries, selectAuditEntries } from './store.ts'
+import { insertAuditEntries, selectAuditEntries } from './store.ts'
 
 export type { Actor }
 
@@ -39,26 +39,6 @@ export const permitRequestOf = ({ organisationId, request }: Actor): PermitReque
 /** Writes to the audit log within the transaction of the change: both are kept or neither. */
 export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, ...events: AuditEvent[]): Promise<unknown> =>
   insertAuditEntries(sql, actor.name, clock.now(), events)
-
-type Expiry = { organisationId: number; org: string; before: Date; erased: number }
-
-/**
- * Records expired signals within the transaction that erases them. Adds to the entry of the organisation's day if this
- * process wrote one: an entry for every step would drown all others.
- */
-export function createExpiryAudit() {
-  const latest = new Map<number, { day: string; id: number }>()
-  return async (sql: Sql, now: Date, { organisationId, org, before, erased }: Expiry): Promise<void> => {
-    const day = now.toISOString().slice(0, 10)
-    const entry = latest.get(organisationId)
-    // The entry is missing when the transaction that wrote it was rolled back.
-    if (entry?.day === day && (await addErased(sql, organisationId, entry.id, before, erased))) return
-    const details = { before: before.toISOString(), erased }
-    const event = { organisationId, action: 'signals.expired', subject: org, details } as const
-    const [id] = await insertAuditEntries(sql, 'retention', now, [event])
-    if (id !== undefined) latest.set(organisationId, { day, id })
-  }
-}
 
 export const listAudit = (db: Db, organisationId: number, request: PageRequest) =>
   readPage<AuditRow>(`audit ${organisationId}`, request, (beforeId, limit) =>

@@ -1,9 +1,8 @@
 import type { Sql } from '../db/client.ts'
 import type { AuditEvent, AuditRow } from './schema.ts'
 
-/** Returns the ids of the entries, in order. */
-export async function insertAuditEntries(sql: Sql, actor: string, at: Date, events: AuditEvent[]): Promise<number[]> {
-  const rows = await sql<{ id: number }>`
+export async function insertAuditEntries(sql: Sql, actor: string, at: Date, events: AuditEvent[]): Promise<void> {
+  await sql`
     insert into audit_log (organisation_id, actor, action, subject, details, created_at)
     select e.organisation_id, ${actor}::text, e.action, e.subject, e.details::jsonb, ${at}::timestamptz
     from unnest(
@@ -12,30 +11,7 @@ export async function insertAuditEntries(sql: Sql, actor: string, at: Date, even
       ${events.map(({ subject }) => subject)}::text[],
       ${events.map(({ details = {} }) => JSON.stringify(details))}::text[]
     ) with ordinality e (organisation_id, action, subject, details, position)
-    order by e.position
-    returning id`
-  return rows.map(({ id }) => id)
-}
-
-/**
- * Adds to the number of signals that an entry says were erased. Returns false when there is no such entry: after a failover
- * that lost it, another one may have its id.
- */
-export async function addErased(
-  sql: Sql,
-  organisationId: number,
-  id: number,
-  before: Date,
-  erased: number,
-): Promise<boolean> {
-  const rows = await sql`
-    update audit_log
-    set details = details || jsonb_build_object(
-      'before', ${before.toISOString()}::text, 'erased', (details ->> 'erased')::integer + ${erased}::integer
-    )
-    where organisation_id = ${organisationId} and id = ${id} and action = 'signals.expired'
-    returning 1`
-  return rows.length > 0
+    order by e.position`
 }
 
 export const selectAuditEntries = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>

@@ -10,11 +10,16 @@ import { PromptPath } from '../prompts/schema.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import type { createOverview } from './overview.ts'
 import { readImpactPage, readUpToDate } from './read.ts'
-import { readCompare } from './read_compare.ts'
-import { readChangeDays } from './read_days.ts'
-import { ImpactPage, type ImpactQuery, impactParams } from './schema.ts'
+import { readChangeDays, readCompare } from './read_compare.ts'
+import {
+  ImpactPage,
+  type ImpactQuery,
+  impactParams,
+  maxSortedPrompts,
+  overviewParams,
+  PromptImpactList,
+} from './schema.ts'
 import { ChangeDaysAnswer, compareParams, daysParams, SideBySideAnswer } from './schema_compare.ts'
-import { maxSortedPrompts, overviewParams, PromptImpactList } from './schema_overview.ts'
 
 type Needs = { db: Db; clock: Clock; rollup: SignalRollup; readOverview: ReturnType<typeof createOverview> }
 

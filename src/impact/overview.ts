@@ -11,8 +11,9 @@ import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf } from './rate.ts'
 import { compareChanges } from './read.ts'
 import type { Impact } from './schema.ts'
-import { maxSortedPrompts, type OverviewQuery, type RecentSignals } from './schema_overview.ts'
-import { type SortedList, selectNewestChanges, selectSortedPrompts } from './store.ts'
+import { maxSortedPrompts, type OverviewQuery, type RecentSignals } from './schema.ts'
+import { selectNewestChanges } from './store.ts'
+import { type SortedList, selectSortedPrompts } from './store_lists.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 

@@ -10,8 +10,14 @@ import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './a
 import { compareWindows, effectiveCounts, verdictFor } from './compare.ts'
 import { differenceOf, rateOf } from './rate.ts'
 import { defaultMargin, type Impact, type ImpactQuery, type Pair } from './schema.ts'
-import { type Change, selectChangeCommits, selectChangePage, selectChanges, selectNewestChanges } from './store.ts'
-import { selectSignalCounts } from './store_counts.ts'
+import {
+  type Change,
+  selectChangeCommits,
+  selectChangePage,
+  selectChanges,
+  selectNewestChanges,
+  selectSignalCounts,
+} from './store.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ComparedPage = { totalCount: number; data: Impact[] }

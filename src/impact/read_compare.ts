@@ -1,15 +1,18 @@
 import type { Sql } from '../db/client.ts'
+import { notFound } from '../errors.ts'
 import { commitKey, createCommitFinder, isSameCommit, wholeHashes } from '../history/identity.ts'
 import { liveActions, showTitledEntry } from '../history/schema.ts'
 import { addCounts, totalOf } from '../lib/counts.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { lastStorableInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { splitBounds } from './attribute.ts'
-import { type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
-import { compareSides, type DayPair } from './side_by_side.ts'
-import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_compare.ts'
-import { selectSignalCounts } from './store_counts.ts'
+import { type ChangeCounts, type DayCounts, daysOf, splitBounds } from './attribute.ts'
+import { compareSides, type DayPair, effectiveCounts, verdictFor } from './compare.ts'
+import { differenceOf } from './rate.ts'
+import { readChangeCounts } from './read.ts'
+import { type ChangeDays, type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
+import { selectSignalCounts } from './store.ts'
+import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_lists.ts'
 
 /** More commits with the same beginning are ambiguous anyway. */
 const maxKnownCommits = 100
@@ -70,4 +73,52 @@ export function resolveCommit(given: string, known: KnownCommit[]): ResolvedComm
   const commit = found ?? given
   // A short hash counts if it begins no other commit.
   return { commit, names: [...new Set([commit, ...names.filter((name) => find(name) === commit)])] }
+}
+
+/** Compares a change with the one before it, day by day since it went live, by the data of today. */
+export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
+  const { changes, counts } = await readChangeCounts(sql, prompt.organisationId, [prompt.id], [entryId])
+  const change = changes.find(({ id }) => id === entryId)
+  if (!change) throw notFound()
+  const before = changes.find(({ id }) => id === change.before_id)
+  const own = counts.get(entryId) as ChangeCounts
+  const countsBefore = before && (counts.get(before.id) as ChangeCounts)
+  const [baseDays, headDays] = [countsBefore ? daysOf(countsBefore) : null, daysOf(own)]
+  return {
+    change: showTitledEntry(change),
+    before: before ? showTitledEntry(before) : null,
+    days: differenceByDay(baseDays, headDays, margin),
+    health: {
+      before: countsBefore && baseDays ? describeHealth(countsBefore, baseDays.length) : null,
+      change: describeHealth(own, headDays.length),
+    },
+  }
+}
+
+function describeHealth(counts: ChangeCounts, days: number) {
+  const signals = totalOf(counts)
+  return { days, signals, named: signals === 0 ? null : Math.round((counts.by_commit / signals) * 1e4) / 1e4 }
+}
+
+/** More days are left out, oldest first. */
+const maxShownDays = 366
+
+/**
+ * The difference after each day of a change: between its signals up to then and all those of the change before it. Null for
+ * the first change.
+ */
+function differenceByDay(baseDays: DayCounts[] | null, headDays: DayCounts[], margin: number) {
+  const first = Math.max(headDays.length - maxShownDays, 0)
+  return headDays.slice(first).map(({ date, positive, negative }, index) => {
+    const { designEffect, base, head } = effectiveCounts(baseDays ?? [], headDays.slice(0, first + index + 1))
+    const difference = differenceOf(base, head)
+    return {
+      date,
+      positive,
+      negative,
+      difference,
+      verdict: baseDays && verdictFor(difference, margin),
+      design_effect: difference && designEffect,
+    }
+  })
 }

@@ -148,14 +148,6 @@ const ChangeDays = Type.Object(
       {
         before: nullable(health, 'Null for the first change'),
         change: health,
-        jumps: Type.Array(
-          Type.Object({
-            date,
-            signals: count,
-            usual: { ...count, description: 'Median of the 7 days before' },
-          }),
-          { description: 'Days from which on both changes together had three times the usual signals, or a third' },
-        ),
       },
       { title: 'DataHealth', description: 'What to look at before believing a difference' },
     ),
@@ -172,6 +164,5 @@ export const ChangeDaysAnswer = envelopeOf(ChangeDays, 'ChangeDaysAnswer', {
   health: {
     before: null,
     change: { days: 1, signals: 500, named: 0.64 },
-    jumps: [{ date: '2026-11-12', signals: 900, usual: 280 }],
   },
 })

@@ -1,4 +1,4 @@
-import { type Actor, createExpiryAudit, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { whyUnavailable } from '../db/errors.ts'
@@ -114,22 +114,23 @@ type RetentionOptions = { isStopping(): boolean; onErased(signals: number): void
  * true or a retention is changed. Runs on one replica at a time (advisory lock). The others skip.
  */
 export function createRetentions(db: Db, { isStopping, onErased }: RetentionOptions) {
-  const recordExpiry = createExpiryAudit()
-
-  /** Returns false when the round ends. */
+  /** Returns false when the round ends. Writes one audit entry for all steps: one for each would drown all others. */
   async function apply({ organisationId, org, days }: Retention, now: Date): Promise<boolean> {
     const before = new Date(now.getTime() - days * dayMs)
-    const erase = (prompt: Prompt, since: Date, rows: number) => async (sql: Sql) => {
-      if (!(await claimRetention(sql, organisationId, days))) return null
-      const step = await eraseBefore(sql, prompt, since, before, rows)
-      if (step.erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased: step.erased })
-      return step
+    const details = { before: before.toISOString(), erased: 0 }
+    const erase = (prompt: Prompt, since: Date, rows: number) => async (sql: Sql) =>
+      (await claimRetention(sql, organisationId, days)) ? eraseBefore(sql, prompt, since, before, rows) : null
+    try {
+      return await repeatSteps(db, readPrompts(db, organisationId), async (prompt, since, rows) => {
+        const step = isStopping() ? null : await db.transaction(erase(prompt, since, rows), { tenant: organisationId })
+        if (step && step.erased > 0) onErased(step.erased)
+        details.erased += step?.erased ?? 0
+        return step
+      })
+    } finally {
+      const event = { organisationId, action: 'signals.expired', subject: org, details } as const
+      if (details.erased > 0) await recordAudit(db.sql, { now: () => now }, { name: 'retention' }, event)
     }
-    return repeatSteps(db, readPrompts(db, organisationId), async (prompt, since, rows) => {
-      const step = isStopping() ? null : await db.transaction(erase(prompt, since, rows), { tenant: organisationId })
-      if (step && step.erased > 0) onErased(step.erased)
-      return step
-    })
   }
 
   return async (now: Date): Promise<void> => {

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { blockByDay } from '../../src/impact/compare.ts'
 import { differenceOf } from '../../src/impact/rate.ts'
 import { resolveCommit } from '../../src/impact/read_compare.ts'
-import { blockByDay } from '../../src/impact/side_by_side.ts'
 import { totalOf } from '../../src/lib/counts.ts'
 import { invalid } from '../client.ts'
 import { useService, useTenant } from '../use.ts'

@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { findJumps } from '../../src/impact/read_days.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, rollUp, signals } from './history.ts'
 
@@ -46,7 +45,6 @@ test('the difference of a change is shown after each of its days, and ends where
   expect(health).toEqual({
     before: { days: 2, signals: 200, named: 0.5 },
     change: { days: 2, signals: 150, named: 0.6667 },
-    jumps: [],
   })
   expect((await read(ids[0], '?margin=0.9')).body.data.days[1].verdict).toBe('same')
 })
@@ -69,21 +67,4 @@ test('a change after one without signals is undecided, as in its impact', async 
 
 test.each([999_999, 'x', 0])('%p, which is no change of the prompt, is not found', async (id) => {
   expect((await read(id)).status).toBe(404)
-})
-
-test('a jump in volume is told once, where it begins; the last day may not be over', () => {
-  const from = Date.UTC(2026, 10, 1)
-  const days = (...volumes: number[]) =>
-    volumes.flatMap((positive, index) =>
-      positive === 0
-        ? []
-        : { date: new Date(from + index * 86_400_000).toISOString().slice(0, 10), positive, negative: 0 },
-    )
-  const usual = Array(8).fill(100)
-  expect(findJumps(days(...usual, 290, 40, 100))).toEqual([])
-  expect(findJumps(days(...usual, 300, 310, 320, 300))).toEqual([{ date: '2026-11-09', signals: 300, usual: 100 }])
-  expect(findJumps(days(...usual, 0, 0, 100))).toEqual([{ date: '2026-11-09', signals: 0, usual: 100 }])
-  expect(findJumps(days(...usual, 10))).toEqual([])
-  expect(findJumps(days(2, 3, 2, 2, 3, 2, 2, 19, 2))).toEqual([])
-  expect(findJumps([])).toEqual([])
 })

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
-import { compare, designEffectOf, verdictFor } from '../../src/impact/compare.ts'
+import { blockByDay, compare, type DayPair, designEffectOf, verdictFor } from '../../src/impact/compare.ts'
 import { differenceOf, logEvidence, rateOf } from '../../src/impact/rate.ts'
-import { blockByDay, type DayPair } from '../../src/impact/side_by_side.ts'
 import { addCounts, type Counts, divideCounts, totalOf } from '../../src/lib/counts.ts'
 import { inFullRun } from '../full.ts'
 

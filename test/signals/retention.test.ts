@@ -91,23 +91,6 @@ test('an organisation whose signals cannot be erased does not keep the others fr
   await expectRows(0, other)
 })
 
-test('an audit entry that got the row id of a lost one is not changed', async () => {
-  const { db, clock } = service.services
-  const { key } = await service.createKey(tenant, ['keys:read'])
-  const latest = async () => (await service.get('/audit', key)).body.data[0]
-  await setRetention(db, clock, tenant.org, 30)
-  const applyAgain = createRetentions(db, { isStopping: () => false, onErased() {} })
-  await fill('2026-10-01T00:00:00Z', 2)
-  await applyAgain(clock.now())
-  const { id } = await latest()
-  // What a failover that lost the entry leaves behind.
-  await db.sql`update audit_log set action = 'retention.changed', details = '{}' where id = ${id}`
-  await fill('2026-10-01T00:00:00Z', 3)
-  await applyAgain(clock.now())
-  expect(await latest()).toMatchObject({ action: 'signals.expired', details: { erased: 3 } })
-  expect(await db.sql`select details from audit_log where id = ${id}`).toEqual([{ details: {} }])
-})
-
 test('a service applies the retentions at its intervals, until it stops', async () => {
   const { db } = service.services
   const { drain, prune } = createPrunings(service)

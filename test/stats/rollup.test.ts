@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Sql } from '../../src/db/client.ts'
-import { selectSortedPrompts } from '../../src/impact/store.ts'
+import { selectSortedPrompts } from '../../src/impact/store_lists.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { type OwnedPrompt, type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { writeSignals } from '../../src/signals/store.ts'

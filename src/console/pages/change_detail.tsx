@@ -106,7 +106,7 @@ function pointsOf(difference: NonNullable<Day['difference']>): string {
 }
 
 /** What to look at before believing a difference. */
-const Health = ({ health: { before, change, jumps } }: { health: ChangeDays['health'] }) => (
+const Health = ({ health: { before, change } }: { health: ChangeDays['health'] }) => (
   <ul class="detail">
     <li>
       {countOf(change.days, 'day')} with signals since it went live
@@ -115,10 +115,5 @@ const Health = ({ health: { before, change, jumps } }: { health: ChangeDays['hea
     {change.named !== null && (
       <li>{formatPercent(change.named)} of its signals name its commit; the others belong to it by their time.</li>
     )}
-    {jumps.map(({ date, signals, usual }) => (
-      <li key={date}>
-        {formatDate(date)}: {countOf(signals, 'signal')}, where {formatNumber(usual)} were usual.
-      </li>
-    ))}
   </ul>
 )

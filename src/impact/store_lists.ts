@@ -1,0 +1,151 @@
+import type { Sql } from '../db/client.ts'
+import type { EntryRow } from '../history/schema.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
+import type { PromptFilters } from '../prompts/schema.ts'
+import type { Sort } from './schema.ts'
+
+/** Prompts of an organisation in an order. Signals count from one midnight (UTC) until another. */
+export type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
+
+/** The place of a prompt: its sort key, lowest first, and among equals the newest prompt first. */
+type Place = { id: number; key: string }
+
+/**
+ * Selects the first `limit` prompts after a place, and how many prompts match. Sorts nothing if more than `most` match. A
+ * `filter` compares the times of the signals after the watermark: a condition in `where` would tempt the planner to read all
+ * signals of these days.
+ */
+export async function selectSortedPrompts(
+  sql: Sql,
+  { organisationId, filters: { search, archived }, sort, from, until }: SortedList,
+  after: Partial<Place> | null,
+  limit: number,
+  most: number,
+): Promise<{ found: number; places: Place[] }> {
+  const [number, name] = sort === 'name' ? [0, after?.key ?? ''] : [Number(after?.key), '']
+  const rows = await sql<{ found: number; id: number | null; number: number; name: string }>`
+    with matching as materialized (
+      select p.id, p.name_key
+      from prompts p
+      where p.organisation_id = ${organisationId}
+        and (${archived}::text = 'all' or p.archived::text = ${archived}::text)
+        and (
+          ${search}::text is null
+          or strpos(lower(concat_ws(chr(10), p.name, p.public_id, p.path)), lower(${search}::text)) > 0
+        )
+      order by p.id
+      limit ${most + 1}
+    ), valued as materialized (
+      select
+        p.id, case when ${sort}::text = 'name' then p.name_key else '' end as name,
+        coalesce(case
+          when ${sort}::text = 'name' then 0
+          when ${sort}::text = 'last_change' then (
+            select -extract(epoch from max(h.created_at))
+            from history_changes h
+            where h.organisation_id = ${organisationId} and h.prompt_id = p.id
+          )
+          else (
+            select case
+              when ${sort}::text = 'signals' then -sum(c.positive + c.negative)
+              else round(sum(c.positive) / nullif(sum(c.positive + c.negative), 0), 6)
+            end
+            from (
+              select c.positive, c.negative
+              from signal_counts c
+              where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
+                and c.start >= ${from} and c.start < ${until}
+              union all
+              select
+                count(*) filter (where s.value = 'positive' and s.created_at >= ${from} and s.created_at < ${until}),
+                count(*) filter (where s.value = 'negative' and s.created_at >= ${from} and s.created_at < ${until})
+              from signals s
+              where s.organisation_id = ${organisationId} and s.prompt_id = p.id
+                -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
+                and s.id between (
+                  select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
+                  where w.organisation_id = ${organisationId} and w.prompt_id = p.id
+                ) and 9223372036854775807
+            ) c
+          )
+        end, 'infinity')::float8 as number
+      from matching p
+      where (select count(*) from matching) <= ${most}
+    )
+    select f.found, v.id, v.number, v.name
+    from (select count(*) as found from matching) f
+    left join lateral (
+      select v.*
+      from valued v
+      where ${after === null} or (v.number, v.name, -v.id) > (${number}::float8, ${name}::text, -${after?.id ?? 0}::bigint)
+      order by v.number, v.name, v.id desc
+      limit ${limit}
+    ) v on true
+    order by v.number, v.name, v.id desc`
+  const places = rows.flatMap(({ id, ...key }) =>
+    id === null ? [] : { id, key: sort === 'name' ? key.name : String(key.number) },
+  )
+  return { found: rows[0]?.found ?? 0, places }
+}
+
+/** The name of a commit, in lower case, that a history entry or a signal has. */
+export type KnownCommit = { name: string; is_entry: boolean }
+
+/**
+ * Selects the commits of a prompt's history and signals whose first 7 characters are one of `begins`. Clients may make up any
+ * number, so at most `limit` per beginning are read from the rollups.
+ */
+export const selectKnownCommits = (sql: Sql, { id, organisationId }: OwnedPrompt, begins: string[], limit: number) =>
+  sql<KnownCommit>`
+    select name, bool_or(is_entry) as is_entry
+    from (
+      select lower(h.commit_sha) as name, true as is_entry
+      from unnest(${begins}::text[]) given (begin)
+      cross join lateral (
+        select h.commit_sha
+        from history_entries h
+        where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
+          and lower(h.commit_sha) >= given.begin and lower(h.commit_sha) < given.begin || chr(1114111)
+        -- Makes Postgres search by commit, even if its statistics say that the table is small.
+        offset 0
+      ) h
+      union all
+      select c.commit_sha, false
+      from unnest(${begins}::text[]) given (begin)
+      cross join lateral (
+        select distinct c.commit_sha
+        from signal_commit_counts c
+        where c.organisation_id = ${organisationId} and c.prompt_id = ${id} and c.minutes = 1440
+          and c.commit_sha >= given.begin and c.commit_sha < given.begin || chr(1114111)
+        order by c.commit_sha
+        limit ${limit}
+      ) c
+      union all
+      select commit_of_signal(s.metadata), false
+      from signals s
+      where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
+        and left(commit_of_signal(s.metadata), 7) = any(${begins}::text[])
+        -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
+        and s.id between (
+          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
+          where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
+        ) and 9223372036854775807
+    ) known
+    group by name`
+
+/** Selects the newest history entry with one of these commits in lower case. Prefers entries that went live. */
+export async function selectEntryOfCommit(
+  sql: Sql,
+  { id, organisationId }: OwnedPrompt,
+  commits: string[],
+  liveActions: string[],
+): Promise<EntryRow | undefined> {
+  const [entry] = await sql<EntryRow>`
+    select h.*
+    from history_rows h
+    where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
+      and lower(h.commit_sha) = any(${commits}::text[])
+    order by h.action = any(${liveActions}::text[]) desc, h.created_at desc, h.id desc
+    limit 1`
+  return entry
+}
