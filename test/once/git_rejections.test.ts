@@ -52,14 +52,17 @@ const partial = () => {
 }
 const unlinked = ['--repository', 'acme/other']
 
-test.each<[string, string, () => { folder: string; more?: string[]; settings?: Settings }]>([
+/** Options for the clone, or what makes another one. */
+type Given = string[] | (() => { folder: string; more?: string[]; settings?: Settings })
+
+test.each<[string, string, Given]>([
   ['a folder that is no repository', 'is not a git repository', () => ({ folder: createFolder() })],
   ['a folder that is not there', 'is not a git repository', () => ({ folder: '/nonexistent' })],
   ['a shallow clone', 'fetch-depth: 0', () => ({ folder: cloneOf('--depth=1') })],
   ['a partial clone', 'Clone without --filter', partial],
   ['a repository without commits', 'has no commits yet', () => createClone()],
   ['a detached clone', 'Say which one to read: --branch NAME', detached],
-  ['a branch that is not there', 'There is no branch other', () => ({ ...clone, more: ['--branch', 'other'] })],
+  ['a branch that is not there', 'There is no branch other', ['--branch', 'other']],
   [
     'a default branch that was renamed',
     'There is no branch old in the clone. If the default branch was renamed, run: git remote set-head origin --auto',
@@ -69,33 +72,21 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
       return { folder }
     },
   ],
-  ['a commit before a branch', 'There is no branch main~1', () => ({ ...clone, more: ['--branch', 'main~1'] })],
-  ['an entry of the reflog', 'There is no branch main@{0}', () => ({ ...clone, more: ['--branch', 'main@{0}'] })],
+  ['a commit before a branch', 'There is no branch main~1', ['--branch', 'main~1']],
+  ['an entry of the reflog', 'There is no branch main@{0}', ['--branch', 'main@{0}']],
   ['HEAD for a branch', 'There is no branch HEAD', () => ({ folder: cloneOf(), more: ['--branch', 'HEAD'] })],
-  [
-    'an option for a branch',
-    'There is no branch --output=/tmp/x',
-    () => ({ ...clone, more: ['--branch=--output=/tmp/x'] }),
-  ],
+  ['an option for a branch', 'There is no branch --output=/tmp/x', ['--branch=--output=/tmp/x']],
   ['a clone without a remote', 'Say which repository it is: --repository', () => createOther(null)],
   ['a remote that is a folder', 'The remote origin is not at a host', () => createOther('/srv/git/prompts.git')],
-  [
-    'a repository that is none',
-    'must be OWNER/NAME on github.com',
-    () => ({ ...clone, more: ['--repository', 'prompts'] }),
-  ],
-  ['an unlinked repository', 'No prompt is linked to a file of acme/other', () => ({ ...clone, more: unlinked })],
-  [
-    'a pattern without files',
-    'No file on main matches *.txt',
-    () => ({ ...clone, more: [...unlinked, '--create', '*.txt'] }),
-  ],
+  ['a repository that is none', 'must be OWNER/NAME on github.com', ['--repository', 'prompts']],
+  ['an unlinked repository', 'No prompt is linked to a file of acme/other', unlinked],
+  ['a pattern without files', 'No file on main matches *.txt', [...unlinked, '--create', '*.txt']],
   [
     'a pattern without files, beside a linked prompt',
     'No file on main matches *.txt. A pattern is a path from the root of the repository, in quotation marks.',
-    () => ({ ...clone, more: ['--create', '*.txt'] }),
+    ['--create', '*.txt'],
   ],
-  ['a pattern that is none', 'has a { without its }', () => ({ ...clone, more: ['--create', '{a'] })],
+  ['a pattern that is none', 'has a { without its }', ['--create', '{a']],
   [
     'a file that no prompt can be linked to, and no other',
     'No prompt can be created: z\\u{1b}[31m.md has a name that no prompt can have',
@@ -104,14 +95,14 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
   [
     'a map in a folder that is not there',
     '--map: /nonexistent/map.json cannot be written',
-    () => ({ ...clone, more: ['--map', '/nonexistent/map.json'] }),
+    ['--map', '/nonexistent/map.json'],
   ],
-  ['a map without a name', '--map: "" is not the name of a file', () => ({ ...clone, more: ['--map', ''] })],
-  ['a map in a folder only', '"maps/" is not the name of a file', () => ({ ...clone, more: ['--map', 'maps/'] })],
+  ['a map without a name', '--map: "" is not the name of a file', ['--map', '']],
+  ['a map in a folder only', '"maps/" is not the name of a file', ['--map', 'maps/']],
   [
     'a map that would take the place of a device',
     '--map: /dev/null cannot be written: it exists and is not a file',
-    () => ({ ...clone, more: ['--map', '/dev/null'] }),
+    ['--map', '/dev/null'],
   ],
   [
     'a repository of a newer git',
@@ -128,8 +119,8 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
     'git is needed, and is not on the PATH',
     () => ({ ...clone, settings: { PATH: '/nonexistent' } }),
   ],
-])('%s is rejected with one line, and nothing is written', async (_, line, make) => {
-  const { folder, more = [], settings } = make()
+])('%s is rejected with one line, and nothing is written', async (_, line, given) => {
+  const { folder, more = [], settings } = Array.isArray(given) ? { ...clone, more: given, settings: {} } : given()
   expect(errorLineOf(await sync([folder, '--org', org, ...more], settings))).toContain(line)
   expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([])
   expect(await operator.json('prompts', 'list', '--org', org)).toHaveLength(1)
