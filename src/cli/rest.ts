@@ -59,7 +59,7 @@ export async function parseAnswer(response: Response): Promise<Answer> {
 }
 
 function parseBody({ status, headers }: Response, text: string): AnswerBody {
-  if (status < 300 && !headers.get('content-type')?.startsWith('application/json')) return {}
+  if (status < 300 && /^(application\/x-ndjson|text\/csv)/.test(headers.get('content-type') ?? '')) return {}
   try {
     const body = JSON.parse(text, keepLongNumbers)
     if (typeof body === 'object' && body !== null && ('data' in body || 'error' in body)) return body
