@@ -45,7 +45,7 @@ export const selectEndpoints = (sql: Sql, organisationId: number, beforeId: numb
     select
       e.id as "rowId", e.public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
       to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since_at,
-      old_secret_until as old_secret_ends_at, created_at
+      old_secret_ends_at, created_at
     from webhook_endpoints e
     where e.organisation_id = ${organisationId} and e.id < ${beforeId}
     order by e.id desc
@@ -57,8 +57,8 @@ export async function findEndpoint(sql: Sql, id: string) {
     select
       id as "rowId", public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
       to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since_at,
-      old_secret_until as old_secret_ends_at, created_at,
-      to_json(array_remove(array[secret, case when old_secret_until > now() then old_secret end], null)) as secrets
+      old_secret_ends_at, created_at,
+      to_json(array_remove(array[secret, case when old_secret_ends_at > now() then old_secret end], null)) as secrets
     from webhook_endpoints
     where public_id = ${id}`
   return row
@@ -85,7 +85,7 @@ export async function replaceSecret(sql: Sql, id: string, secret: string, oldEnd
     update webhook_endpoints
     set
       secret = ${secret}, old_secret = case when ${oldEndsAt}::timestamptz is not null then secret end,
-      old_secret_until = ${oldEndsAt}
+      old_secret_ends_at = ${oldEndsAt}
     where public_id = ${id}`
 }
 

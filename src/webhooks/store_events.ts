@@ -70,7 +70,7 @@ export async function leaseDeliveries(sql: Sql, { isFailing, busyEndpoints, limi
         json_build_object('id', v.public_id, 'type', v.type, 'timestamp', v.created_at, 'data', v.data) as event,
         json_build_object(
           'kind', e.kind, 'url', e.url,
-          'secrets', array_remove(array[e.secret, case when e.old_secret_until > now() then e.old_secret end], null)
+          'secrets', array_remove(array[e.secret, case when e.old_secret_ends_at > now() then e.old_secret end], null)
         ) as receiver,
         now()::timestamptz(3) as "sentAt",
         (now() + ${leaseMs}::integer * interval '1 millisecond')::timestamptz(3) as "leasedUntil"

@@ -81,15 +81,15 @@ test('what is secret of a URL is in no answer and no audit entry', async () => {
 test('a rotation keeps the old secret for the overlap, a day by default, or not at all', async () => {
   const { id, secret: first } = await create()
   const stored = () => service.services.db.sql`
-    select secret, old_secret, old_secret_until from webhook_endpoints where public_id = ${id}`
+    select secret, old_secret, old_secret_ends_at from webhook_endpoints where public_id = ${id}`
   service.clock.set('2026-11-10T12:00:00.000Z')
   const rotate = (json: object) => service.post(`${path}/${id}/rotate`, admin.key, json)
   const second = (await rotate({})).body.data
   expect(second.old_secret_ends_at).toBe('2026-11-11T12:00:00.000Z')
   const until = new Date(second.old_secret_ends_at)
-  expect(await stored()).toEqual([{ secret: second.secret, old_secret: first, old_secret_until: until }])
+  expect(await stored()).toEqual([{ secret: second.secret, old_secret: first, old_secret_ends_at: until }])
   const third = (await rotate({ overlap_seconds: 0 })).body.data
-  expect(await stored()).toEqual([{ secret: third.secret, old_secret: null, old_secret_until: null }])
+  expect(await stored()).toEqual([{ secret: third.secret, old_secret: null, old_secret_ends_at: null }])
   const [last] = (await service.get('/audit?limit=1', admin.key)).body.data
   expect(last).toMatchObject({ action: 'endpoint.rotated', subject: id, details: { old_secret_ends_at: null } })
   for (const overlap_seconds of [-1, 2_592_001, 1.5, '60', null]) {

@@ -1,6 +1,6 @@
 // Replicas that share the deliveries of one database.
 import { beforeEach, expect, onTestFinished, test } from 'bun:test'
-import { selectBacklog } from '../../src/webhooks/store_events.ts'
+import { leaseDeliveries, selectBacklog } from '../../src/webhooks/store_events.ts'
 import { eventually } from '../program.ts'
 import { useOpenDatabase } from '../use.ts'
 import { addEndpoints, emitOn, startDeliverer } from './emit.ts'
@@ -40,6 +40,16 @@ test('an event is sent to each endpoint once by several replicas, and again afte
     where event_id = (select id from webhook_events where public_id = ${events[0] as string})`
   await eventually(() => statesOf(events[0] as string), Array(20).fill(['delivered', 1]))
   expect(sent()).toHaveLength(80)
+})
+
+test('a delivery is leased by one of many replicas that ask at the same time', async () => {
+  const org = await addEndpoints(db, 40, 'any')
+  const request = { isFailing: false, busyEndpoints: [], limit: 100, leaseMs: 60_000 }
+  for (let round = 0; round < 5; round += 1) {
+    await emitOn(db, org)
+    const leases = await Promise.all(Array.from({ length: 4 }, () => leaseDeliveries(db.sql, request)))
+    expect(leases.flat()).toHaveLength(40)
+  }
 })
 
 test('an answer that comes after the lease has ended changes nothing', async () => {
