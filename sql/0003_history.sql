@@ -208,15 +208,19 @@ as $$
 $$;
 
 -- Updates the count, the version and the markers of a history. `changes` is a JSON array of objects with created_at, id and
--- added: 1 for an added entry, -1 for a removed one. A changed entry has one of each.
-create function update_history_counts(given_organisation_id bigint, given_prompt_id bigint, changes json)
-returns void
+-- added: 1 for an added entry, -1 for a removed one. A changed entry has one of each. Returns the live branch, and what is
+-- live just before and after each of these places now.
+create function update_history_counts(
+  given_organisation_id bigint, given_prompt_id bigint, changes json, live_actions text[]
+)
+returns json
 language plpgsql
 as $$
 declare
   earliest timestamptz;
   total bigint;
   new_count bigint;
+  live text;
   last_rank bigint;
   has_later boolean;
 begin
@@ -226,7 +230,7 @@ begin
   update prompts p
   set history_version = default, history_count = p.history_count + total
   where p.organisation_id = given_organisation_id and p.id = given_prompt_id
-  returning p.history_count into new_count;
+  returning p.history_count, p.live_branch into new_count, live;
 
   select r.rank, r.created_at >= earliest into last_rank, has_later
   from history_ranks r
@@ -258,5 +262,13 @@ begin
   if has_later or new_count - coalesce(last_rank, 0) > 500 then
     perform add_history_ranks(given_organisation_id, given_prompt_id, new_count, earliest);
   end if;
+
+  return json_build_object('live_branch', live, 'near', array(
+    select distinct to_jsonb(n)
+    from json_to_recordset(changes) c (created_at timestamptz, id bigint)
+    cross join lateral live_neighbours(
+      given_organisation_id, given_prompt_id, live, live_actions, c.created_at, c.id
+    ) n
+  ));
 end
 $$;

@@ -197,32 +197,35 @@ type FileVersion = { commitSha: string; path: string | null }
 /** The text of a file; or why it has none, which is null for a file that is not there. */
 type FileText = { text: string } | { problem: string | null }
 
-/** Reads the texts of files in the order given, one after the other: together they may be larger than the memory. */
-export async function* readTexts(git: Git, files: FileVersion[]): AsyncGenerator<FileText> {
-  const names = files.flatMap((file) => (isReadable(file) ? [`${file.commitSha}:${file.path}\n`] : []))
-  const output = createReader(git.stream(['cat-file', '--batch'], names.join('')))
-  for (const file of files) {
-    if (!isReadable(file)) {
-      yield { problem: null }
-      continue
-    }
-    const header = (await output.read(await output.findLineEnd())).toString('latin1')
-    await output.skip(1)
-    const [, type, size] = /^[0-9a-f]{40,64} (\w+) (\d+)$/.exec(header) ?? []
-    if (size === undefined) {
-      yield { problem: null }
-      continue
-    }
-    const isSmall = Number(size) <= maxTextBytes
-    const bytes = isSmall ? await output.read(Number(size)) : await output.skip(Number(size))
-    await output.skip(1)
-    if (type !== 'blob') yield { problem: null }
-    else yield bytes ? decodeText(bytes) : { problem: `is larger than ${maxTextBytes / 1024} KiB` }
+const objectLine = /^([0-9a-f]{40,64}) blob (\d+)$/
+
+/** Reads the texts of files. Those that are too large are not read, so that the others fit into memory. */
+export async function readTexts(git: Git, files: FileVersion[]): Promise<FileText[]> {
+  // git reads one name per line. An empty one is an object that is not there.
+  const names = files.map(({ commitSha, path }) => (path?.includes('\n') === false ? `${commitSha}:${path}` : ''))
+  const lines = (await readAll(git, ['cat-file', '--batch-check'], names)).toString('latin1').split('\n')
+  const blobs = files.map((_, index) => {
+    const [, sha = '', size = ''] = objectLine.exec(lines[index] ?? '') ?? []
+    return sha === '' ? null : { sha, isSmall: Number(size) <= maxTextBytes }
+  })
+  const small = [...new Set(blobs.flatMap((blob) => (blob?.isSmall ? blob.sha : [])))]
+  const contents = await readAll(git, ['cat-file', '--batch'], small)
+  const texts = new Map<string, FileText>()
+  for (let at = 0; at < contents.length; ) {
+    const start = contents.indexOf('\n', at) + 1
+    const [, sha = '', size = ''] = objectLine.exec(contents.toString('latin1', at, start - 1)) ?? []
+    const end = start + Number(size)
+    texts.set(sha, decodeText(contents.subarray(start, end)))
+    at = end + 1
   }
+  return blobs.map((blob) => {
+    if (!blob) return { problem: null }
+    return texts.get(blob.sha) ?? { problem: `is larger than ${maxTextBytes / 1024} KiB` }
+  })
 }
 
-/** git reads one name per line. */
-const isReadable = ({ path }: FileVersion): boolean => path !== null && !path.includes('\n')
+const readAll = async (git: Git, args: string[], lines: string[]): Promise<Buffer> =>
+  Buffer.concat(lines.length > 0 ? await Array.fromAsync(git.stream(args, `${lines.join('\n')}\n`)) : [])
 
 function decodeText(bytes: Uint8Array): FileText {
   try {
@@ -230,39 +233,5 @@ function decodeText(bytes: Uint8Array): FileText {
     return isStorableText(text) ? { text } : { problem: 'is binary' }
   } catch {
     return { problem: 'is not UTF-8' }
-  }
-}
-
-/** Reads parts of known lengths from a stream. */
-function createReader(chunks: AsyncIterable<Buffer>) {
-  const iterator = chunks[Symbol.asyncIterator]()
-  let rest: Buffer = Buffer.alloc(0)
-
-  async function readMore(): Promise<void> {
-    const { done, value } = await iterator.next()
-    if (done) throw new Error('git ended before it had sent every file.')
-    rest = Buffer.concat([rest, value])
-  }
-
-  return {
-    async findLineEnd(): Promise<number> {
-      while (!rest.includes('\n')) await readMore()
-      return rest.indexOf('\n')
-    },
-    async read(length: number): Promise<Buffer> {
-      while (rest.length < length) await readMore()
-      const part = rest.subarray(0, length)
-      rest = rest.subarray(length)
-      return part
-    },
-    async skip(length: number): Promise<undefined> {
-      let left = length
-      while (rest.length < left) {
-        left -= rest.length
-        rest = Buffer.alloc(0)
-        await readMore()
-      }
-      rest = rest.subarray(left)
-    },
   }
 }

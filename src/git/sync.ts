@@ -120,7 +120,7 @@ async function syncEntries(options: SyncOptions, ids: PromptIds, plan: Plan) {
   const counts = { added: 0, changed: 0, known: 0, texts: 0 }
   const unreadable = new Set<SyncedPrompt>()
   let done = 0
-  for await (const call of inCalls(plan.entries)) {
+  for (const call of inCalls(plan.entries)) {
     const { outcomes, withoutText } = await recordCall(options, ids, call)
     for (const [index, { prompt, entry }] of call.entries()) {
       const outcome = outcomes[index] as EntryOutcome
@@ -129,7 +129,7 @@ async function syncEntries(options: SyncOptions, ids: PromptIds, plan: Plan) {
       if (change !== 'known') onChange({ change, prompt: ids.get(prompt) ?? null, path: prompt.path, ...entry })
     }
     // A text is sent only with an entry that has none yet.
-    for await (const some of inCalls(addTexts(options, ids, plan, withoutText, unreadable))) {
+    for (const some of inCalls(await addTexts(options, ids, plan, withoutText, unreadable))) {
       if (isDryRun) continue
       await recordCall(options, ids, some)
       counts.texts += some.length
@@ -158,33 +158,33 @@ async function recordCall(options: SyncOptions, ids: PromptIds, call: EntryToSyn
 }
 
 /** Adds the texts to entries, and drops those without one. Reports once for each prompt why it has none. */
-async function* addTexts(
+async function addTexts(
   { git, onChange }: SyncOptions,
   ids: PromptIds,
   { pathOf }: Plan,
   entries: EntryToSync[],
   unreadable: Set<SyncedPrompt>,
-): AsyncGenerator<EntryToSync> {
+): Promise<EntryToSync[]> {
   const files = entries.map((entry) => ({ commitSha: entry.entry.commit_sha, path: pathOf(entry) }))
-  let index = 0
-  for await (const found of readTexts(git, files)) {
-    const entry = entries[index] as EntryToSync
-    const { prompt } = entry
-    index += 1
-    if ('text' in found) yield { ...entry, text: found.text }
-    else if (found.problem !== null && !unreadable.has(prompt)) {
+  const found = await readTexts(git, files)
+  return entries.flatMap((one, index) => {
+    const { prompt, entry } = one
+    const file = found[index] ?? { problem: null }
+    if ('text' in file) return { ...one, text: file.text }
+    if (file.problem !== null && !unreadable.has(prompt)) {
       unreadable.add(prompt)
-      const problem = `${found.problem} at ${entry.entry.commit_sha.slice(0, 8)}; its text is left out`
+      const problem = `${file.problem} at ${entry.commit_sha.slice(0, 8)}; its text is left out`
       onChange({ change: 'no_text', prompt: ids.get(prompt) ?? null, path: prompt.path, problem })
     }
-  }
+    return []
+  })
 }
 
 /** Groups entries by what one call takes: at least one, at most `maxBatchEntries`, and no more than the largest body. */
-async function* inCalls(entries: Iterable<EntryToSync> | AsyncIterable<EntryToSync>): AsyncGenerator<EntryToSync[]> {
+function* inCalls(entries: EntryToSync[]): Generator<EntryToSync[]> {
   let call: EntryToSync[] = []
   let bytes = 0
-  for await (const one of entries) {
+  for (const one of entries) {
     const size = Buffer.byteLength(JSON.stringify([one.entry, one.covers, one.text]))
     if (call.length === maxBatchEntries || (call.length > 0 && bytes + size > maxBytesPerCall)) {
       yield call

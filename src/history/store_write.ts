@@ -121,15 +121,17 @@ export const selectRemoved = (sql: Sql, organisationId: number, entries: EntryId
       offset 0
     ) r`
 
-/** The entries that were live before and after those that were written to a history. */
+/** What is live just before and after the entries that were written to a history. */
 export type Surroundings = {
   promptId: number
-  liveBranch: string | null
-  near: (Omit<PlacedEntry, 'created_at'> & { created_at: string; is_after: boolean })[]
+  around: {
+    live_branch: string | null
+    near: (Omit<PlacedEntry, 'created_at'> & { created_at: string; is_after: boolean })[]
+  }
 }
 
 /** The new entries of a prompt. `isWatched` if its organisation has an endpoint for events. */
-export type Inserted = Surroundings & { ids: number[]; isWatched: boolean }
+type Inserted = Surroundings & { ids: number[]; isWatched: boolean }
 
 /**
  * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that
@@ -153,7 +155,7 @@ export async function insertEntries(
   // The groups are complete before the first call of update_history_counts, so it sees all new entries.
   return sql<Inserted>`
     with locked as materialized (
-      select id, organisation_id, live_branch, history_version
+      select id, organisation_id, history_version
       from prompts
       where organisation_id = ${organisationId} and id = any (${promptIds}::text::bigint[])
         and (${publicId}::text is null or public_id = ${publicId}::text)
@@ -166,10 +168,8 @@ export async function insertEntries(
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) e
       join locked p on p.id = e.prompt_id
       where ${publicId}::text is null
-        or exists (
-          select from prompts seen
-          where seen.organisation_id = p.organisation_id and seen.id = p.id
-            and seen.history_version = p.history_version and seen.live_branch is not distinct from p.live_branch
+        or p.history_version = (
+          select seen.history_version from prompts seen where seen.organisation_id = p.organisation_id and seen.id = p.id
         )
         and not exists (
           select from history_entries h
@@ -186,27 +186,19 @@ export async function insertEntries(
         )
       order by e.id
       returning id, prompt_id, organisation_id, created_at
-    ), near as materialized (
-      select distinct a.prompt_id, n.*
-      from added a
-      join locked p on p.id = a.prompt_id
-      cross join lateral live_neighbours(
-        p.organisation_id, p.id, p.live_branch, ${liveActions}::text[], a.created_at, a.id
-      ) n
     )
     select
-      p.id as "promptId", p.live_branch as "liveBranch", json_agg(a.id order by a.id) as ids,
-      (select coalesce(json_agg(n), '[]') from near n where n.prompt_id = p.id) as near,
+      prompt_id as "promptId", json_agg(id order by id) as ids,
       exists (
         select from webhook_endpoints e
-        where e.organisation_id = p.organisation_id and e.disabled_at is null
+        where e.organisation_id = added.organisation_id and e.disabled_at is null
       ) as "isWatched",
       update_history_counts(
-        p.organisation_id, p.id, json_agg(json_build_object('created_at', a.created_at, 'id', a.id, 'added', 1))
-      )
-    from added a
-    join locked p on p.id = a.prompt_id
-    group by p.id, p.organisation_id, p.live_branch`
+        organisation_id, prompt_id, json_agg(json_build_object('created_at', created_at, 'id', id, 'added', 1)),
+        ${liveActions}::text[]
+      ) as around
+    from added
+    group by prompt_id, organisation_id`
 }
 
 /** A place in a history where an entry was added (1) or removed (-1). */
@@ -215,24 +207,12 @@ export type CountedPlace = { prompt_id: number; created_at: Date; id: number; ad
 /** Counts entries that were changed or deleted. */
 export const countPlaces = (sql: Sql, organisationId: number, places: CountedPlace[], liveActions: string[]) =>
   sql<Surroundings>`
-    with places as materialized (
-      select * from json_to_recordset(${JSON.stringify(places)}::text::json)
-        c (prompt_id bigint, created_at timestamptz, id bigint, added integer)
-    ), near as materialized (
-      select distinct c.prompt_id, n.*
-      from places c
-      join prompts p on p.organisation_id = ${organisationId} and p.id = c.prompt_id
-      cross join lateral live_neighbours(
-        p.organisation_id, p.id, p.live_branch, ${liveActions}::text[], c.created_at, c.id
-      ) n
-    )
     select
-      p.id as "promptId", p.live_branch as "liveBranch",
-      (select coalesce(json_agg(n), '[]') from near n where n.prompt_id = p.id) as near,
-      update_history_counts(p.organisation_id, p.id, json_agg(c))
-    from places c
-    join prompts p on p.organisation_id = ${organisationId} and p.id = c.prompt_id
-    group by p.id, p.organisation_id, p.live_branch`
+      c.prompt_id as "promptId",
+      update_history_counts(${organisationId}, c.prompt_id, json_agg(c), ${liveActions}::text[]) as around
+    from json_to_recordset(${JSON.stringify(places)}::text::json)
+      c (prompt_id bigint, created_at timestamptz, id bigint, added integer)
+    group by c.prompt_id`
 
 type Written = Pick<Reconciliation, 'updates' | 'deletes' | 'mergedCommits'>
 

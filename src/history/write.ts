@@ -9,7 +9,6 @@ import {
   type CountedPlace,
   countPlaces,
   flipChanges,
-  type Inserted,
   insertEntries,
   type Surroundings,
   selectNewestChanges,
@@ -56,7 +55,7 @@ export async function addEntries(
   // Right for most entries; correctChanges knows what was live before the others.
   const entries = given.map((entry) => ({ ...entry, is_change: hasLiveAction(entry) }))
   const inserted = await insertEntries(sql, organisationId, entries, liveActions, unless)
-  const added = inserted.map(({ promptId, ids, isWatched }: Inserted): Added => {
+  const added = inserted.map(({ promptId, ids, isWatched }): Added => {
     const own = entries.filter(({ prompt_id }) => prompt_id === promptId)
     return { promptId, isWatched, entries: own.map((entry, index) => ({ ...entry, id: ids[index] as number })) }
   })
@@ -73,11 +72,13 @@ async function correctChanges(
   written: WrittenEntry[],
 ): Promise<void> {
   const wrong = [...Map.groupBy(surroundings, ({ promptId }) => promptId)].flatMap(([promptId, ofPrompt]) => {
-    const near = ofPrompt.flatMap((one) => one.near.map((row) => ({ ...row, created_at: new Date(row.created_at) })))
+    const near = ofPrompt.flatMap(({ around }) =>
+      around.near.map((row) => ({ ...row, created_at: new Date(row.created_at) })),
+    )
     const own = written.filter(({ prompt_id }) => prompt_id === promptId)
     const decided = new Set([...near.filter(({ is_after }) => is_after), ...own].map(({ id }) => id))
     const entries: PlacedEntry[] = [...new Map([...near, ...own].map((entry) => [entry.id, entry])).values()]
-    return findWrongChanges(entries, ofPrompt[0]?.liveBranch ?? null, decided)
+    return findWrongChanges(entries, ofPrompt[0]?.around.live_branch ?? null, decided)
   })
   await flip(sql, organisationId, wrong)
 }
