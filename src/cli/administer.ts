@@ -1,10 +1,13 @@
 // Commands that call one operation each: a usage line, and how people see the answer.
+import { auditOperations } from '../audit/operations.ts'
 import { systemClock } from '../clock.ts'
+import { githubOperations } from '../github/operations.ts'
+import { keyOperations } from '../keys/operations.ts'
 import type { KeyRow } from '../keys/schema.ts'
 import { presetOf, presets, type Scope } from '../lib/scopes.ts'
 import { number } from '../lib/texts.ts'
-import type { EndpointRow } from '../webhooks/schema.ts'
-import { endpointKinds } from '../webhooks/schema.ts'
+import { endpointOperations } from '../webhooks/operations.ts'
+import { type EndpointRow, endpointKinds } from '../webhooks/schema.ts'
 import { fromOperations } from './operation_command.ts'
 import { type AnyColumn, minuteOf } from './output.ts'
 
@@ -51,7 +54,9 @@ function stateOfEndpoint({ disabled_reason, disabled_at, failing_since_at }: Sho
   return failing_since_at ? `failing since ${minuteOf(failing_since_at)}` : 'enabled'
 }
 
-export const commands = fromOperations([
+const operations = [...keyOperations, ...endpointOperations, ...auditOperations, ...githubOperations]
+
+export const commands = fromOperations(operations, [
   {
     usage: `keys create --org ORG|--url URL [--name N] ${scopeUsage} [--expires-at TIME] [--origin O]… [--prompt PROMPT]… [--monthly-limit N]`,
     description:

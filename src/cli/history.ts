@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors.ts'
 import { importHistory } from '../history/import.ts'
+import { historyOperations } from '../history/operations.ts'
 import { findEntry } from '../history/read.ts'
 import { diffParams } from '../history/schema_params.ts'
 import type { Input } from '../lib/input.ts'
@@ -11,7 +12,7 @@ import { keepLines } from './kept_lines.ts'
 import { fromOperations } from './operation_command.ts'
 import { dataOf } from './rest.ts'
 
-const operationCommands = fromOperations([
+const operationCommands = fromOperations(historyOperations, [
   {
     usage:
       'history record --prompt PROMPT [--url URL] --action deployed|pr_opened|pr_merged|pr_closed --user-name N ' +
@@ -61,7 +62,8 @@ const databaseCommands = onDatabase([
       if (!prompt) throw new ServiceError('not_found', `There is no history entry ${id}.`)
       const base = args.text('base')
       const path = `/prompts/${prompt.publicId}/history/${id}/diff${base === null ? '' : `?base=${base}`}`
-      const compared = dataOf<Compared>(await openLocal(context, prompt)('GET', path))
+      const call = await openLocal(context, prompt, historyOperations)
+      const compared = dataOf<Compared>(await call('GET', path))
       output.show(args.options.json && args.options.diff ? compared : compared.entry)
       if (args.options.json || !args.options.diff) return
       output.text(compared.diff ?? 'The text of this change, or of the one before it, is not stored.\n')

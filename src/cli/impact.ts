@@ -1,3 +1,4 @@
+import { impactOperations } from '../impact/operations.ts'
 import type { Impact } from '../impact/schema.ts'
 import type { SideBySide } from '../impact/schema_compare.ts'
 import {
@@ -14,7 +15,7 @@ import { drawInterval, percent } from './figures.ts'
 import { fromOperations } from './operation_command.ts'
 import type { Column, Output } from './output.ts'
 
-export const commands = fromOperations([
+export const commands = fromOperations(impactOperations, [
   {
     usage:
       'impact --prompt PROMPT [--url URL] [--margin M] [--base ID --head ID] [--page N] [--limit N] [--fail-on VERDICTS]',

@@ -1,6 +1,5 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { operations } from '../operations.ts'
-import { checkService, withApi } from './api.ts'
+import { checkService, type Operations, withApi } from './api.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
 import { type Option, optionFor } from './grammar.ts'
 import type { AnyColumn } from './output.ts'
@@ -28,10 +27,14 @@ type OperationCommand = Pick<Command, 'usage' | 'description' | 'check'> & {
   judge?(args: Arguments, data: Json): void
 }
 
-export const fromOperations = (commands: OperationCommand[]): Command[] => commands.map(fromOperation)
+export const fromOperations = (known: Operations, commands: OperationCommand[]): Command[] =>
+  commands.map((command) => fromOperation(known, command))
 
-function fromOperation({ usage, description, check, operation, defaults = {}, ...shown }: OperationCommand): Command {
-  const { method, path, query, body } = findOperation(operation)
+function fromOperation(
+  known: Operations,
+  { usage, description, check, operation, defaults = {}, ...shown }: OperationCommand,
+): Command {
+  const { method, path, query, body } = known.find(({ id }) => id === operation) as Operations[number]
   // An endpoint has a URL, too: such a command works only on the database.
   const isLocal = 'url' in (body?.schema.properties ?? {})
   const searchOf = (args: Arguments) => toSearch(args, query?.schema, defaults)
@@ -61,15 +64,9 @@ function fromOperation({ usage, description, check, operation, defaults = {}, ..
           const rows = await Array.fromAsync(readRows<Json>(call, place, Object.fromEntries(search)))
           opened.output.table(rows.reverse(), shown.columns ?? [])
         },
-        isLocal ? null : undefined,
+        { known, ...(isLocal && { url: null }) },
       ),
   }
-}
-
-function findOperation(id: string) {
-  const found = operations.find((one) => one.id === id)
-  if (!found) throw new Error(`There is no operation ${id}`)
-  return found
 }
 
 type Shown = Omit<OperationCommand, 'usage' | 'description' | 'check' | 'operation' | 'defaults'>

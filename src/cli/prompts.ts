@@ -2,6 +2,7 @@ import { forgetTexts } from '../history/erase.ts'
 import { counted, oneLine } from '../lib/texts.ts'
 import { erasePrompt } from '../prompts/erase.ts'
 import { requirePrompt, showPrompt } from '../prompts/find.ts'
+import { promptOperations } from '../prompts/operations.ts'
 import { countSignals } from '../signals/erase.ts'
 import { hasConsent, requireConsent } from './confirm.ts'
 import { onDatabase } from './database.ts'
@@ -12,7 +13,7 @@ const columns = [
   ...['archived', 'last_entry_at'],
 ]
 
-const operationCommands = fromOperations([
+const operationCommands = fromOperations(promptOperations, [
   {
     usage: 'prompts create --org ORG|--url URL --name N [--id pmt_…] [--repository REPOSITORY --path P]',
     description: 'registers a prompt',

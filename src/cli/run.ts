@@ -7,7 +7,7 @@ import { nextTurn } from '../lib/turns.ts'
 import { isCompiled } from '../platform.ts'
 import { type Command, nameOf, parseArguments, readSettings, UsageError } from './command.ts'
 import { describeDetails, parseUsage } from './grammar.ts'
-import { groups } from './groups.ts'
+import { loadGroup } from './groups.ts'
 import { describeOptions, listAll, listOf, usageOf } from './help.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
 import { createOutput } from './output.ts'
@@ -59,9 +59,8 @@ export async function runCommandLine(args: string[]): Promise<number> {
     streams.out(await listAll())
     return 0
   }
+  const commands = await loadGroup(first)
   const wordsOf = (command: Command) => nameOf(command).split(' ')
-  const loaded = (await groups.get(first)?.())?.commands ?? []
-  const commands = loaded.filter((one) => wordsOf(one)[0] === first)
   const command = commands.find((one) => wordsOf(one).every((word, index) => word === args[index]))
   return command ? runCommand(command, args.slice(wordsOf(command).length)) : rejectCommand(args, commands)
 }

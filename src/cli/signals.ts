@@ -1,6 +1,9 @@
 import { counted, number } from '../lib/texts.ts'
+import { usageOperations } from '../limit/operations.ts'
 import type { UsageReport } from '../limit/schema.ts'
+import { signalOperations } from '../signals/operations.ts'
 import { inZone } from '../stats/intervals.ts'
+import { statsOperations } from '../stats/operations.ts'
 import type { SignalCounts, SignalStats } from '../stats/schema.ts'
 import { drawBar, drawLine, percent } from './figures.ts'
 import { fromOperations } from './operation_command.ts'
@@ -16,7 +19,9 @@ const signalColumns: AnyColumn<SignalRow>[] = [
   { name: 'metadata', cell: ({ metadata }) => (metadata ? JSON.stringify(metadata) : '-'), shrinks: true },
 ]
 
-const operationCommands = fromOperations([
+const operations = [...signalOperations, ...statsOperations, ...usageOperations]
+
+const operationCommands = fromOperations(operations, [
   {
     usage:
       'signals list --prompt PROMPT [--url URL] [--value positive|negative] [--since TIME] [--until TIME] ' +

@@ -9,9 +9,16 @@ import { useProgram } from '../use.ts'
 
 const folder = join(import.meta.dir, 'transcripts')
 
-/** `remote` works with the service, without a database, by the first key that the transcript shows. */
+/**
+ * `remote` works with the service, without a database, by the first key that the transcript shows. `entry` prints a line
+ * of a history with this commit, and with more or other fields.
+ */
 const prelude = `remote() {
   env -u DATABASE_URL DATA_DIR=/proc/none PROMPT_SIGNALS_KEY=$psk1 prompt-signals "$@" --url $url
+}
+entry() {
+  echo '{"prompt":"pmt_greeting","action":"deployed","user":{"name":"Ada","email":"ada@example.com"},"branch_name":"main",' \
+    '"created_at":"2020-10-01T09:00:00Z","commit_sha":"'$1'"'\${2:+,$2}'}'
 }
 `
 

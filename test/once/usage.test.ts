@@ -117,7 +117,9 @@ test.each([
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
   const [said, usage, ...more] = stderr.split('\n')
   expect([said, more]).toEqual([`prompt-signals: ${problem}`, ['']])
-  expect(usage).toStartWith(`usage: prompt-signals ${args.slice(0, args[1]?.startsWith('--') ? 1 : 2).join(' ')}`)
+  expect(usage).toStartWith(
+    `usage: prompt-signals ${args.slice(0, args[0] === 'api' || args[1]?.startsWith('--') ? 1 : 2).join(' ')}`,
+  )
 })
 
 test('without a command, all are listed', async () => {

@@ -2,6 +2,8 @@ import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { createFolder, createTenant, errorLineOf, eventually, PROGRAM, run } from '../program.ts'
+import { entry } from '../service.ts'
+import { withPostgres } from '../services.ts'
 import { postText } from '../signals/fixtures.ts'
 import { useProgram } from '../use.ts'
 
@@ -19,14 +21,60 @@ const imported = async (prompt: string, lines: string[]) =>
 const exported = async (prompt: string, ...more: string[]): Promise<string[]> =>
   (await operator.plain('signals', 'export', '--prompt', prompt, ...more)).split('\n').slice(0, -1)
 
-const statsOf = (prompt: string, since: string, until: string, ...more: string[]) =>
-  operator.json('signals', 'stats', '--prompt', prompt, '--since', since, '--until', until, ...more)
+const statsOf = async (prompt: string, since: string, until: string, ...more: string[]) =>
+  (await operator.one('signals', 'stats', '--prompt', prompt, '--since', since, '--until', until, ...more)).data
 
 /** What an import keeps of an exported line: all but the id and the prompt. */
 const contentOf = (line: string): string => line.replace(/^\{"id":\d+,"prompt":"\w+",/, '')
 
 const line = (created_at: string, metadata: object | null = null, value = 'positive') =>
   JSON.stringify({ value, metadata, created_at })
+
+const entryLine = (more: object) => JSON.stringify(entry({ prompt: tenant.prompt, ...more }))
+
+/** On the embedded engine a transaction shows in another way: no other session gets a result while it is open. */
+async function countOpenTransactions(): Promise<number> {
+  if (!settings.DATABASE_URL) return 0
+  return withPostgres(settings.DATABASE_URL, async (sql) => {
+    const [row] = await sql<{ n: number }[]>`
+      select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and state = 'idle in transaction'`
+    return row?.n as number
+  }) as Promise<number>
+}
+
+test.each(['standard input', 'a pipe'])('an import that waits for %s blocks no other session', async (source) => {
+  const pipe = join(createFolder(), crypto.randomUUID())
+  expect(Bun.spawnSync(['mkfifo', pipe]).exitCode).toBe(0)
+  const isPipe = source === 'a pipe'
+  const slow = Bun.spawn([PROGRAM, 'history', 'import', isPipe ? pipe : '-'], {
+    env: { ...settings },
+    stdin: 'pipe',
+    stdout: 'pipe',
+  })
+  const writer = isPipe ? Bun.spawn(['sh', '-c', 'cat > "$0"', pipe], { stdin: 'pipe' }).stdin : slow.stdin
+  writer.write(`${entryLine({ commit_sha: source })}\n`)
+  writer.flush()
+  // Far longer than the command takes to have its first line.
+  for (const until = performance.now() + 1_500; performance.now() < until; await Bun.sleep(50)) {
+    expect((await client.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
+    expect(await countOpenTransactions()).toBe(0)
+  }
+  writer.end()
+  expect([await slow.exited, await slow.stdout.text()]).toEqual([0, 'recorded 1, already known 0\n'])
+})
+
+test('twenty thousand lines are recorded, and keep their order', async () => {
+  const readPage = () => client.getHistory(tenant.prompt, tenant.key, '?limit=2')
+  const { total_count: before } = (await readPage()).body.pagination
+  // And one, so that the last that are written together are not as many as the others.
+  const lines = Array.from({ length: 20_001 }, (_, index) => entryLine({ commit_sha: `c${index}` }))
+  const imported = await run(['history', 'import', '-', '--json'], { settings, stdin: lines.join('\n') })
+  expect(imported).toEqual({ status: 0, stdout: '{"recorded":20001,"known":0}\n', stderr: '' })
+  const { data, pagination } = (await readPage()).body
+  expect(data).toMatchObject([{ commit_sha: 'c20000' }, { commit_sha: 'c19999' }])
+  expect(pagination.total_count).toBe(before + 20_001)
+})
 
 test.each(['ndjson', 'csv'])('an export as %s, imported twice, is the same signals once', async (format) => {
   const { prompt: source, org } = tenant
@@ -105,31 +153,4 @@ test('the memory of an import does not grow with its file', async () => {
   }
   const [small, large] = [await memoryFor(1), await memoryFor(60)]
   expect(large - small).toBeLessThan(60_000_000)
-})
-
-const heading = 'created_at,value,metadata'
-
-test.concurrent.each([
-  [['{'], 'Line 1: This is not JSON.'],
-  [['a,b'], /^Line 1: This is neither NDJSON nor CSV with a heading: the columns value and created_at are missing\.$/],
-  [
-    [line('2022-01-01T00:00:00Z'), '', '{"value":"maybe"}'],
-    /^Line 3: The signal is not valid\. \/created_at must be given; \/value must be /,
-  ],
-  [
-    [line('2999-01-01T00:00:00Z')],
-    /^Line 1: .* \/created_at must be an ISO 8601 time with its zone, and not in the future$/,
-  ],
-  [[line('2022-01-01')], /^Line 1: .* \/created_at must be/],
-  [
-    ['{"value":"positive","created_at":"2022-01-01T00:00:00Z","metadata":[]}'],
-    /^Line 1: .* \/metadata must be an object or null$/,
-  ],
-  [[heading, '2022-01-01T00:00:00Z,positive'], 'Line 2: This record has 2 cells, not 3.'],
-  [[heading, '2022-01-01T00:00:00Z,positive,"{'], 'Line 2: This is not a CSV record of one line.'],
-  [[heading, '2022-01-01T00:00:00Z,positive,{'], 'Line 2: This is not JSON.'],
-])('%j is rejected before anything is recorded', async (lines, message) => {
-  const prompt = await createPrompt()
-  expect(errorLineOf(await importing(prompt, lines))).toMatch(message)
-  expect(await exported(prompt)).toEqual([])
 })
