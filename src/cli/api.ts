@@ -7,6 +7,7 @@ import { RequestContext } from '../http/request_context.ts'
 import type { Caller } from '../keys/caller.ts'
 import { requireKey } from '../keys/manage.ts'
 import { presets } from '../lib/scopes.ts'
+import type { Log } from '../log.ts'
 import { type Owner, readOrganisation, requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId, requirePrompt } from '../prompts/find.ts'
 import { requireEndpoint } from '../webhooks/endpoints.ts'
@@ -17,15 +18,18 @@ import { type Call, openRest, parseAnswer } from './rest.ts'
 /** Those that a command may call, if they are known: loading all of them takes a third of its start. */
 export type Operations = Operation<Services>[]
 
+/** A command shows its failures itself. Loading the library of the log would take a tenth of its start. */
+const silent: Log = { fatal() {}, error() {}, warn() {}, info() {}, debug() {}, request() {}, close: async () => {} }
+
 /** Calls the operations of an organisation in this process, as an operator. What one throws is thrown. */
 export async function openLocal(
   { db, clock, config }: DatabaseContext,
   owner: Owner,
   known?: Operations,
 ): Promise<Call> {
-  const [{ createServices }, { createLog }] = await Promise.all([import('../deps.ts'), import('../log.ts')])
+  const { createServices } = await import('../deps.ts')
   const operations = known ?? (await import('../operations.ts')).operations
-  const services = createServices({ db, clock, log: createLog('silent'), isServing: false }, config)
+  const services = createServices({ db, clock, log: silent, isServing: false }, config)
   // The audit log names the operator `cli`.
   const caller: Caller = { ...owner, id: 0, key: 'cli', scopes: presets.admin, expiresAt: null, browser: null }
   return async (method, path, body) => {
