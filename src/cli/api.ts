@@ -76,15 +76,15 @@ export async function withApi(
 
 /** The organisation that is named, or that has the prompt, the endpoint or the key that is named. */
 async function findOwner({ db, clock, args }: DatabaseContext): Promise<Owner> {
-  const [org, prompt, id] = [args.text('org'), promptOf(args), args.place('ID') ?? '']
+  const [org, prompt, endpoint] = [args.text('org'), promptOf(args), args.place('ENDPOINT')]
   if (prompt !== null) {
     const owner = await requirePrompt(db.sql, prompt)
     if (org === null || org === owner.org) return owner
     throw new ServiceError('not_found', `There is no prompt ${prompt} in ${org}.`)
   }
   if (org !== null) return requireOrganisation(db, org)
-  if (!id.startsWith('whe_')) return requireKey(db.sql, id, operator)
-  const { organisationId } = await requireEndpoint(db.sql, id, operator)
+  if (endpoint === null) return requireKey(db.sql, args.place('ID') ?? '', operator)
+  const { organisationId } = await requireEndpoint(db.sql, endpoint, operator)
   return { organisationId, org: (await readOrganisation(db, clock, organisationId)).id }
 }
 

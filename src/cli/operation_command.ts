@@ -84,12 +84,11 @@ function showAnswer(context: Context, { columns = [], show, showsBody, note, jud
   judge?.(args, data)
 }
 
-/** PROMPT and --prompt name a prompt, ID anything else. */
+/** A prompt may be an option; ID names what no other argument does. */
 const fillPath = (args: Arguments, path: string): string =>
-  path.replace(/:(\w+)_id/g, (_, noun: string) => {
-    const place = noun === 'prompt' ? (args.text('prompt') ?? args.place('PROMPT')) : args.place(noun.toUpperCase())
-    return encodeURIComponent(place ?? args.place('ID') ?? '')
-  })
+  path.replace(/:(\w+)_id/g, (_, noun: string) =>
+    encodeURIComponent(args.place(noun.toUpperCase()) ?? args.text(noun) ?? args.place('ID') ?? ''),
+  )
 
 function toSearch(args: Arguments, schema: TObject = Type.Object({}), defaults: object): URLSearchParams {
   const search = new URLSearchParams()
