@@ -20,7 +20,7 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 /** A generated client has a type of each name. */
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
   ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint
-  CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubEvent GithubWebhook HistoryBatch HistoryBatchResult
+  CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubWebhook HistoryBatch HistoryBatchResult
   HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit NewApiKey
   NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound OwnApiKey Pagination Prompt
   PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
