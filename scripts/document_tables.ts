@@ -35,7 +35,7 @@ async function metricRows() {
   const metrics = createMetrics(createLog('silent'))
   metrics.watchDatabase(() => ({ pending: 0, connections: 1 }))
   metrics.describeBuild({ version: '', commit: '', runtime: '' })
-  const shown = [...(await metrics.text()).matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
+  const shown = [...metrics.text().matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
   return [
     ...shown.map(([, name, help = '']) => [`\`${name}\``, help]),
     ['`process_*`, `nodejs_*`', 'Memory, processor time, open files and event loop of the process'],

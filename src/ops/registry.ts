@@ -1,4 +1,6 @@
 // Counts in plain numbers, because every request is counted, and renders them in the text format of Prometheus.
+import { existsSync, readdirSync } from 'node:fs'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 type Labels = Record<string, string | number>
 type Metric = { name: string; help: string; type: 'counter' | 'gauge' | 'histogram'; lines(): string[] }
@@ -10,33 +12,51 @@ const line = (name: string, labels: Labels, value: number): string => {
   return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`
 }
 
-/** Default metrics of V8, which are zero or wrong on this engine. */
-const meaningless = /^nodejs_(heap_space|active_|version_info|gc_)/
+/** A metric whose values are read at each scrape. */
+function measured(
+  type: 'gauge' | 'counter',
+  name: string,
+  help: string,
+  read: () => number | [Labels, number][],
+): Metric {
+  const lines = () => {
+    const values = read()
+    const series: [Labels, number][] = typeof values === 'number' ? [[{}, values]] : values
+    return series.map(([labels, value]) => line(name, labels, value))
+  }
+  return { name, help, type, lines }
+}
 
-/** Memory, processor time, open files and event loop. Called by the first scrape: the library would slow the start. */
-async function createProcessMetrics(): Promise<() => Promise<string>> {
-  const { collectDefaultMetrics, Registry } = await import('prom-client')
-  const register = new Registry()
-  collectDefaultMetrics({ register })
-  for (const { name } of register.getMetricsAsArray()) if (meaningless.test(name)) register.removeSingleMetric(name)
-  // The library samples the event loop's lag from now on, and has no values for the first turns.
-  await new Promise((resolve) => setTimeout(resolve, 50))
-  return () => register.metrics()
+const openFiles = '/proc/self/fd'
+
+/** The process itself, under the names that other services use. Watches the event loop from the first scrape on. */
+function measureProcess(): Metric[] {
+  const delays = monitorEventLoopDelay({ resolution: 10 })
+  delays.enable()
+  return [
+    measured('counter', 'process_cpu_seconds_total', 'User and system CPU time', () => {
+      const { user, system } = process.cpuUsage()
+      return (user + system) / 1e6
+    }),
+    measured('gauge', 'process_resident_memory_bytes', 'Resident memory', () => process.memoryUsage.rss()),
+    measured('gauge', 'process_open_fds', 'Open file descriptors; 0 where the system does not say', () =>
+      existsSync(openFiles) ? readdirSync(openFiles).length : 0,
+    ),
+    measured('gauge', 'process_start_time_seconds', 'Start of the process', () => performance.timeOrigin / 1_000),
+    measured('gauge', 'nodejs_eventloop_lag_p99_seconds', 'Delay of the event loop since the last scrape', () => {
+      const seconds = (delays.percentile(99) || 0) / 1e9
+      delays.reset()
+      return seconds
+    }),
+  ]
 }
 
 export function createRegistry(prefix: string) {
   const metrics: Metric[] = []
-  let processMetrics: ReturnType<typeof createProcessMetrics> | undefined
+  let ofProcess: Metric[] | undefined
 
-  /** A metric whose values are read at each scrape. */
   function measure(type: 'gauge' | 'counter', name: string, help: string, read: () => number | [Labels, number][]) {
-    const fullName = prefix + name
-    const lines = () => {
-      const values = read()
-      const series: [Labels, number][] = typeof values === 'number' ? [[{}, values]] : values
-      return series.map(([labels, value]) => line(fullName, labels, value))
-    }
-    metrics.push({ name: fullName, help, type, lines })
+    metrics.push(measured(type, prefix + name, help, read))
   }
 
   return {
@@ -92,12 +112,11 @@ export function createRegistry(prefix: string) {
         },
       }
     },
-    async text(): Promise<string> {
-      processMetrics ??= createProcessMetrics()
-      const texts = metrics.map(({ name, help, type, lines }) =>
-        [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines()].join('\n'),
-      )
-      return [...texts, await (await processMetrics)()].join('\n\n')
+    text(): string {
+      ofProcess ??= measureProcess()
+      return [...metrics, ...ofProcess]
+        .map(({ name, help, type, lines }) => `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines().join('\n')}\n`)
+        .join('\n')
     },
   }
 }

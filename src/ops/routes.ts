@@ -20,5 +20,5 @@ export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRo
 export const metricsRoutes = ({ metrics }: { metrics: Metrics }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'metrics' }).get(
     '/metrics',
-    publicRoute(async (context) => context.reply(200, await metrics.text(), { 'content-type': metrics.contentType })),
+    publicRoute(async (context) => context.reply(200, metrics.text(), { 'content-type': metrics.contentType })),
   )
