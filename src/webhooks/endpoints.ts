@@ -1,18 +1,21 @@
-// The endpoints of an organisation. A secret is returned only by the function that generates it.
+// The endpoints of an organisation and their deliveries. A secret is returned only by the function that generates it.
 import { randomBytes } from 'node:crypto'
-import { type Actor, operator, permitRequestOf, recordAudit, requireOwn, type Viewer } from '../audit/record.ts'
+import { type Actor, permitRequestOf, recordAudit, requireOwn, type Viewer } from '../audit/record.ts'
+import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { type Detail, invalid } from '../errors.ts'
+import { type Detail, invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import type { HostList } from '../lib/hosts.ts'
 import { bodyOf, changeOf } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
+import { isDelivered } from './deliver.ts'
+import { createEventId } from './events.ts'
 import { maskUrl, parseEndpointUrl } from './reachable.ts'
-import { EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
+import { type DeliveryRow, EndpointChange, type EndpointRow, NewEndpoint } from './schema.ts'
+import type { SendOnce } from './send.ts'
 import {
-  countEndpoints,
   deleteEndpoint,
   type EndpointValues,
   findEndpoint,
@@ -20,7 +23,9 @@ import {
   lockEndpoint,
   lockEndpoints,
   replaceSecret,
+  restartDelivery,
   type StoredEndpoint,
+  selectDeliveries,
   selectEndpoints,
   updateEndpoint,
 } from './store.ts'
@@ -36,38 +41,27 @@ export const createEndpoint = (
   db: Db,
   clock: Clock,
   organisationId: number,
-  given: NewEndpoint,
-  allowedHosts: HostList | undefined,
-  actor: Actor,
-): Promise<EndpointWithSecret> =>
-  db.transaction(
-    (sql) => createInTransaction(sql, clock, organisationId, given, allowedHosts, actor),
-    permitRequestOf(actor),
-  )
-
-async function createInTransaction(
-  sql: Sql,
-  clock: Clock,
-  organisationId: number,
   { enabled = true, kind = 'webhook', url, events = null, prompts = null }: NewEndpoint,
   allowedHosts: HostList | undefined,
   actor: Actor,
-): Promise<EndpointWithSecret> {
-  const now = clock.now()
-  const state = { ...enabledState, ...(enabled ? {} : disabledState(now)) }
-  const values = await parseValues(sql, organisationId, { kind, url, events, prompts }, allowedHosts)
-  await lockEndpoints(sql, organisationId)
-  if ((await countEndpoints(sql, organisationId)) >= maxEndpoints) {
-    const message = `must be one of at most ${maxEndpoints} endpoints`
-    throw invalid(`The organisation has ${maxEndpoints} endpoints. Remove one first.`, [{ path: '', message }])
-  }
-  const [id, secret] = [`whe_${randomBase62(16)}`, generateSecret()]
-  const made = { ...values, ...state, id, organisationId, created_at: now, old_secret_ends_at: null }
-  await insertEndpoint(sql, { ...made, secret })
-  const endpoint = show(made)
-  await recordAudit(sql, clock, actor, auditOf('endpoint.created', organisationId, endpoint))
-  return { ...endpoint, secret }
-}
+): Promise<EndpointWithSecret> =>
+  db.transaction(async (sql) => {
+    const now = clock.now()
+    const state = { ...enabledState, ...(enabled ? {} : disabledState(now)) }
+    const values = await parseValues(sql, organisationId, { kind, url, events, prompts }, allowedHosts)
+    await lockEndpoints(sql, organisationId)
+    if ((await selectEndpoints(sql, organisationId, Number.MAX_SAFE_INTEGER, maxEndpoints)).length === maxEndpoints) {
+      const message = `must be one of at most ${maxEndpoints} endpoints`
+      throw invalid(`The organisation has ${maxEndpoints} endpoints. Remove one first.`, [{ path: '', message }])
+    }
+    const [id, secret] = [`whe_${randomBase62(16)}`, generateSecret()]
+    const made = { ...values, ...state, id, organisationId, created_at: now, old_secret_ends_at: null }
+    await insertEndpoint(sql, { ...made, secret })
+    const endpoint = show(made)
+    const event = { organisationId, action: 'endpoint.created', subject: id, details: detailsOf(endpoint) } as const
+    await recordAudit(sql, clock, actor, event)
+    return { ...endpoint, secret }
+  }, permitRequestOf(actor))
 
 export const listEndpoints = async (db: Db, organisationId: number, request: PageRequest) => {
   const page = await readPage<Omit<StoredEndpoint, 'rowId'>>(
@@ -81,6 +75,30 @@ export const listEndpoints = async (db: Db, organisationId: number, request: Pag
 export const showEndpoint = async (db: Db, id: string, viewer: Viewer): Promise<EndpointRow> =>
   show(await requireEndpoint(db.sql, id, viewer))
 
+export const requireEndpoint = (sql: Sql, id: string, viewer: Viewer, lock?: typeof lockEndpoint) =>
+  requireOwn('endpoint', id, viewer, async () => {
+    await lock?.(sql, id)
+    return findEndpoint(sql, id)
+  })
+
+type Change<T> = Required<Pick<AuditEvent, 'action' | 'details'>> & { answer: T }
+
+/** Changes a locked endpoint, and records it in the audit log. */
+const changeLocked = <T>(
+  db: Db,
+  clock: Clock,
+  id: string,
+  actor: Actor,
+  change: (sql: Sql, endpoint: StoredEndpoint) => Promise<Change<T>>,
+): Promise<T> =>
+  db.transaction(async (sql) => {
+    const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
+    const { answer, action, details } = await change(sql, endpoint)
+    const { organisationId } = endpoint
+    await recordAudit(sql, clock, actor, { organisationId, action, subject: id, details })
+    return answer
+  }, permitRequestOf(actor))
+
 /** Changes what is given of an endpoint. Enabling it clears its failures. */
 export const changeEndpoint = (
   db: Db,
@@ -88,29 +106,24 @@ export const changeEndpoint = (
   id: string,
   { enabled, ...given }: EndpointChange,
   allowedHosts: HostList | undefined,
-  actor = operator,
+  actor: Actor,
 ): Promise<EndpointRow> =>
-  db.transaction(async (sql) => {
-    const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
-    const { organisationId } = endpoint
-    const values = await parseValues(sql, organisationId, given, allowedHosts, endpoint)
+  changeLocked(db, clock, id, actor, async (sql, endpoint) => {
+    const values = await parseValues(sql, endpoint.organisationId, given, allowedHosts, endpoint)
     const isNowDisabled = enabled === false && endpoint.disabled_at === null
     const state = enabled ? enabledState : isNowDisabled ? disabledState(clock.now()) : {}
     const changed = { ...endpoint, ...values, ...state }
     await updateEndpoint(sql, id, changed)
-    const shown = show(changed)
-    await recordAudit(sql, clock, actor, auditOf('endpoint.updated', organisationId, shown))
-    return shown
-  }, permitRequestOf(actor))
+    const answer = show(changed)
+    return { answer, action: 'endpoint.updated', details: detailsOf(answer) }
+  })
 
 /** Removes an endpoint with its deliveries. */
-export const removeEndpoint = (db: Db, clock: Clock, id: string, actor = operator): Promise<{ id: string }> =>
-  db.transaction(async (sql) => {
-    const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
+export const removeEndpoint = (db: Db, clock: Clock, id: string, actor: Actor): Promise<{ id: string }> =>
+  changeLocked(db, clock, id, actor, async (sql, endpoint) => {
     await deleteEndpoint(sql, id)
-    await recordAudit(sql, clock, actor, auditOf('endpoint.removed', endpoint.organisationId, show(endpoint)))
-    return { id }
-  }, permitRequestOf(actor))
+    return { answer: { id }, action: 'endpoint.removed', details: detailsOf(show(endpoint)) }
+  })
 
 /** Generates a secret. Both secrets sign until the overlap ends. */
 export const rotateEndpoint = (
@@ -120,22 +133,43 @@ export const rotateEndpoint = (
   overlapMs: number,
   actor: Actor,
 ): Promise<EndpointWithSecret> =>
-  db.transaction(async (sql) => {
-    const endpoint = await requireEndpoint(sql, id, actor, lockEndpoint)
+  changeLocked(db, clock, id, actor, async (sql, endpoint) => {
     const secret = generateSecret()
-    const endsAt = overlapMs > 0 ? new Date(clock.now().getTime() + overlapMs) : null
-    await replaceSecret(sql, id, secret, endsAt)
-    const { organisationId } = endpoint
-    const details = { old_secret_ends_at: endsAt }
-    await recordAudit(sql, clock, actor, { organisationId, action: 'endpoint.rotated', subject: id, details })
-    return { ...show(endpoint), ...details, secret }
-  }, permitRequestOf(actor))
-
-export const requireEndpoint = (sql: Sql, id: string, viewer: Viewer, lock?: typeof lockEndpoint) =>
-  requireOwn('endpoint', id, viewer, async () => {
-    await lock?.(sql, id)
-    return findEndpoint(sql, id)
+    const details = { old_secret_ends_at: overlapMs > 0 ? new Date(clock.now().getTime() + overlapMs) : null }
+    await replaceSecret(sql, id, secret, details.old_secret_ends_at)
+    return { answer: { ...show(endpoint), ...details, secret }, action: 'endpoint.rotated', details }
   })
+
+/** The deliveries of an endpoint, newest event first. */
+export async function listDeliveries(db: Db, endpointId: string, request: PageRequest, viewer: Viewer) {
+  const endpoint = await requireEndpoint(db.sql, endpointId, viewer)
+  return readPage<DeliveryRow>(`deliveries ${endpoint.rowId}`, request, (beforeId, limit) =>
+    selectDeliveries(db.sql, endpoint, beforeId, limit),
+  )
+}
+
+/** Sends an event again, with every attempt that a new one has. */
+export const redeliver = (db: Db, clock: Clock, id: string, event: string, actor: Actor): Promise<DeliveryRow> =>
+  changeLocked(db, clock, id, actor, async (sql, endpoint) => {
+    if (endpoint.disabled_at) {
+      const message = 'must be enabled'
+      throw invalid('The endpoint is disabled. Enable it first.', [{ path: 'endpoint_id', message }])
+    }
+    const answer = isEventId(event) ? await restartDelivery(sql, endpoint, event) : undefined
+    if (!answer) throw new ServiceError('not_found', `There is no delivery ${event} of this endpoint.`)
+    return { answer, action: 'endpoint.redelivered', details: { event } }
+  })
+
+const isEventId = (text: string): boolean => /^msg_[0-9A-Za-z]{1,64}$/.test(text)
+
+/** Sends a ping once, also to a disabled endpoint, and returns the outcome. Nothing is stored. */
+export async function pingEndpoint(db: Db, clock: Clock, sendOnce: SendOnce, endpointId: string, viewer: Viewer) {
+  const { kind, fullUrl: url, secrets } = await requireEndpoint(db.sql, endpointId, viewer)
+  const now = clock.now()
+  const id = createEventId()
+  const reply = await sendOnce({ kind, url, secrets }, { id, type: 'ping', timestamp: now, data: {} }, now)
+  return { id, delivered: isDelivered(reply), response_code: reply.code, response_text: reply.text }
+}
 
 type Chosen = Pick<EndpointValues, 'kind' | 'fullUrl' | 'events' | 'prompts'>
 const noneChosen: Chosen = { kind: 'webhook', fullUrl: '', events: null, prompts: null }
@@ -185,10 +219,5 @@ function show(endpoint: Omit<StoredEndpoint, 'rowId'>): EndpointRow {
   return { id, kind, url, events, prompts, ...state }
 }
 
-function auditOf(
-  action: 'endpoint.created' | 'endpoint.updated' | 'endpoint.removed',
-  organisationId: number,
-  { id: subject, kind, url, events, prompts, enabled }: EndpointRow,
-) {
-  return { organisationId, action, subject, details: { kind, url, events, prompts, enabled } }
-}
+/** What the audit log says of an endpoint. */
+const detailsOf = ({ kind, url, events, prompts, enabled }: EndpointRow) => ({ kind, url, events, prompts, enabled })

@@ -6,13 +6,15 @@ import { pageAnswer } from '../http/paging.ts'
 import { cursorParams } from '../lib/cursor_page.ts'
 import type { HostList } from '../lib/hosts.ts'
 import type { Limiter } from '../lib/semaphore.ts'
-import { listDeliveries, pingEndpoint, redeliver } from './deliveries.ts'
 import {
   changeEndpoint,
   createEndpoint,
   endpointChangeBody,
+  listDeliveries,
   listEndpoints,
   newEndpointBody,
+  pingEndpoint,
+  redeliver,
   removeEndpoint,
   rotateEndpoint,
   showEndpoint,

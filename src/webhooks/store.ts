@@ -19,12 +19,6 @@ export async function lockEndpoints(sql: Sql, organisationId: number): Promise<v
   await sql`select pg_advisory_xact_lock(hashtext('webhook endpoints'), hashtext(${String(organisationId)}))`
 }
 
-export async function countEndpoints(sql: Sql, organisationId: number): Promise<number> {
-  const [row] = await sql<{ count: number }>`
-    select count(*)::integer as count from webhook_endpoints where organisation_id = ${organisationId}`
-  return (row as { count: number }).count
-}
-
 export async function insertEndpoint(
   sql: Sql,
   endpoint: EndpointValues & { id: string; organisationId: number; secret: string; created_at: Date },
