@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Db } from '../db/client.ts'
 import { recordEntry } from '../history/record.ts'
 import { createKey } from '../keys/manage.ts'
+import { maxPageSize } from '../lib/params.ts'
 import { presets } from '../lib/scopes.ts'
 import { createOrganisation, listOrganisations, type Owner, requireOrganisation } from '../orgs/manage.ts'
 import { listPrompts, requirePrompt } from '../prompts/find.ts'
@@ -48,8 +49,10 @@ export async function createDemoPrompts(db: Db, clock: Clock, owner: Owner): Pro
 
 async function describeExisting(db: Db, config: Config, url: string, org: string): Promise<string> {
   const { organisationId } = await requireOrganisation(db, org)
-  const { data } = await listPrompts(db, organisationId, { limit: 1, cursor: null }, { search: null, archived: 'all' })
-  const [prompt] = data
+  const page = { limit: maxPageSize, cursor: null }
+  const { data } = await listPrompts(db, organisationId, page, { search: null, archived: 'all' })
+  // The one that the demo created first.
+  const prompt = data.at(-1)
   const program = programFor(config, new URL(url).port)
   const key = `$(${program} keys create --org ${org} --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')`
   return `
