@@ -67,8 +67,9 @@ function fieldWord([name, value]: [string, unknown]): string {
   return `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`
 }
 
-/** Lines are written together: once there are 64 KiB of them, or after 100 ms. */
-const batches = { minLength: 64 * 1024, maxWrite: 128 * 1024, periodicFlush: 100 }
+/** Request lines are written in batches of this size, or after this time: sonic-boom measures its buffer with every write. */
+const batchSize = 256
+const batchMs = 100
 /** Bytes to buffer while the reader of the log stalls. Beyond them, lines are dropped. */
 const maxLength = 16 * 1024 * 1024
 
@@ -77,7 +78,7 @@ const stalledAfterMs = 1_000
 
 /** Writes without waiting: a slow reader of the log must not block the service. */
 function toFile(): Lines {
-  const file = pino.destination({ dest: 1, sync: false, maxLength, ...batches })
+  const file = pino.destination({ dest: 1, sync: false, maxLength })
   let writingSince = 0
   file.on('write', () => {
     writingSince = performance.now()
@@ -97,19 +98,38 @@ function toFile(): Lines {
   file.on('error', ({ code }: NodeJS.ErrnoException) => {
     if (isClosed || code === 'EPIPE') ended.resolve()
   })
+  let batch: RequestLine[] = []
   let isClosed = false
 
-  function write(line: string): void {
-    if (isClosed) return
+  function write(text: string): void {
     writingSince ||= performance.now()
-    file.write(line)
+    file.write(text)
   }
 
-  process.on('exit', () => file.flushSync())
+  function flush(): void {
+    if (batch.length === 0 || isClosed) return
+    write(batch.map(writeRequest).join(''))
+    batch = []
+  }
+
+  const timer = setInterval(flush, batchMs)
+  timer.unref()
+  process.on('exit', () => {
+    flush()
+    file.flushSync()
+  })
   return {
-    write,
-    request: (line) => write(writeRequest(line)),
+    write(line) {
+      flush()
+      if (!isClosed) write(line)
+    },
+    request(line) {
+      batch.push(line)
+      if (batch.length >= batchSize) flush()
+    },
     close() {
+      clearInterval(timer)
+      flush()
       isClosed = true
       file.end()
       setTimeout(ended.resolve, stalledAfterMs).unref()
