@@ -59,7 +59,7 @@ const levels: Record<number, 'error' | 'warn'> = { 500: 'error', 503: 'warn' }
 /** Routes that monitoring calls every few seconds. Their lines would drown all others in the log. */
 const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
 
-/** Wraps every handler into a route. The hooks of the framework could do the same, but cost a third more processor time. */
+/** Wraps every handler into a route. The hooks of the framework could do the same, but cost throughput (docs/decisions/002). */
 export function createRouteWrapper(services: Services) {
   const { log, clock, metrics, drain, whyUnavailable, verifyKey, lostConnections, baseUrl } = services
   const { perKey, perAddress, findAddress } = services.rateLimits
