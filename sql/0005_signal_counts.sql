@@ -265,9 +265,8 @@ end
 $$;
 
 -- Splits each span between two of the ascending bounds into parts that add up to it: whole days and quarter hours, which
--- the rollups hold, and less than a quarter hour (0 minutes) at either end. The days are those between the midnights (UTC)
--- nearest to the bounds. A midnight may lie outside of the span; then the quarter hours up to it have the sign -1. So a day
--- of most time zones takes fewer than 96 of them.
+-- the rollups hold, and less than a quarter hour (0 minutes) at either end. Days are rounded to the nearest midnight (UTC),
+-- and quarter hours are added (sign 1) or subtracted (-1) to correct that: a day of most time zones takes fewer than 96.
 create function parts_of_spans(bounds timestamptz[])
 returns table (number integer, minutes integer, sign integer, low timestamptz, high timestamptz)
 language sql

@@ -24,7 +24,7 @@ type ComparedPage = { totalCount: number; data: Impact[] }
 
 /**
  * Rolls up the prompt's newest signals, unless they are few. Then reads in one snapshot, so that every signal is counted
- * once. Takes three permits: for a heavy read, and inside it for a snapshot and for a transaction.
+ * once.
  */
 export const readUpToDate = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPrompt, read: (sql: Sql) => Promise<T>) =>
   db.heavyRead(prompt.organisationId, async () => {

@@ -117,7 +117,10 @@ type CountedPrompt = SplitBounds & {
   long: string[]
   /** The short hashes. A signal may name the same commit by a longer one. */
   short: string[]
-  /** Those whose signals count at any time, not only within the bounds: other names, and the first 7 characters of hashes. */
+  /**
+   * Names of the requested changes, whose signals count at any time, not only within the bounds. Hashes by their first 7
+   * characters.
+   */
   shown: string[]
 }
 

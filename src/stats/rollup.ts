@@ -29,8 +29,8 @@ const maxRemembered = 10_000
 const catchingUp = 'Many signals of this prompt are not counted yet. Try again after the seconds in Retry-After.'
 
 /**
- * Estimates how long the background takes for the rest of a tail, by the ids that a reader passed in `elapsedMs`. It takes up
- * to twice as long as a reader, because it sleeps after each step for as long as the step took.
+ * Extrapolates from the ids that a reader processed in `elapsedMs` how long the background takes for the rest of a tail.
+ * Doubled, because the background rests for as long as it works.
  */
 export function secondsLeft(before: Tail, after: Tail, elapsedMs: number): number {
   const left = (2 * elapsedMs * (after.last - after.first + 1)) / (after.first - before.first) / 1_000
