@@ -33,7 +33,7 @@ type Options = {
   onFailure(error: unknown): void
 }
 
-const lookEveryMs = 500
+const pollEveryMs = 500
 const measureEveryMs = 10_000
 /** Longer than an attempt takes. When a replica is lost, others send its deliveries after this time. */
 const leaseMs = 20_000
@@ -55,11 +55,11 @@ export function startDeliveries({ db, clock, sendOnce, observer, isStopping, onF
   /** Sends to endpoints that fail, or to those that do not. */
   function startLoop(isFailing: boolean, places: number) {
     const attempts = new Map<number, Promise<void>>()
-    let wake = () => {}
+    let { promise: woken, resolve: wake } = Promise.withResolvers<void>()
 
     async function sendDue(): Promise<void> {
       const limit = places - attempts.size
-      if (limit === 0 || isStopping()) return
+      if (limit === 0 || isStopped || isStopping()) return
       const leases = await leaseDeliveries(db.sql, { isFailing, busyEndpoints: [...attempts.keys()], limit, leaseMs })
       for (const lease of leases) {
         const attempt = deliver(lease)
@@ -74,13 +74,12 @@ export function startDeliveries({ db, clock, sendOnce, observer, isStopping, onF
 
     async function run(): Promise<void> {
       while (!isStopped) {
-        // An attempt that ends meanwhile has made room.
-        const { promise: woken, resolve } = Promise.withResolvers<void>()
-        wake = resolve
-        await sendDue().catch(onFailure)
-        const timer = setTimeout(wake, lookEveryMs).unref()
+        const timer = setTimeout(wake, pollEveryMs).unref()
         await woken
         clearTimeout(timer)
+        // From here on, an attempt that ends makes room for the next turn.
+        ;({ promise: woken, resolve: wake } = Promise.withResolvers<void>())
+        await sendDue().catch(onFailure)
       }
       await Promise.all(attempts.values())
     }
