@@ -3,8 +3,7 @@ import { maxAheadMs } from '../history/schema.ts'
 import { firstIndex } from '../lib/bisect.ts'
 import { type HostKind, pullRequestUrl } from '../lib/repository_links.ts'
 import { earlierOf } from '../lib/times.ts'
-import { type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
-import { isGitHub, isPullRequest } from './messages.ts'
+import { isGitHub, isPullRequest, type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
 import type { BranchCommit, Commit } from './read.ts'
 
 /**

@@ -1,8 +1,15 @@
 // Reads commits, the files that they change, and the texts of files, as git writes them.
 import { isStorableText, maxTextBytes } from '../history/schema.ts'
 import type { HostKind } from '../lib/repository_links.ts'
-import { type Person, sanitizeTitle } from './entries.ts'
-import { findHost, interpretForHost, type MessageMeaning, parseMessage, titleOf } from './messages.ts'
+import {
+  findHost,
+  interpretForHost,
+  type MessageMeaning,
+  type Person,
+  parseMessage,
+  sanitizeTitle,
+  titleOf,
+} from './entries.ts'
 import { decode, fullSha, type Git, splitAt } from './program.ts'
 
 export type Commit = {

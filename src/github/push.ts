@@ -4,13 +4,14 @@ import {
   entriesOf,
   type Person,
   type PullRequestEvent,
+  parseMessage,
   pullRequestEntry,
   sanitizeBranch,
   sanitizePerson,
   sanitizeSha,
   sanitizeTitle,
+  titleOf,
 } from '../git/entries.ts'
-import { parseMessage, titleOf } from '../git/messages.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'

@@ -106,16 +106,17 @@ export function createClone(origin: string | null = 'https://github.com/acme/pro
 
 /**
  * A repository as one text, with a line for each commit: `BRANCH: MESSAGE | WHAT …| AUTHOR`. A new branch begins at the
- * commit before. What it does: `a.md` changes a file, `a.md=text` writes it, `a.md>b.md` moves it, `-a.md` removes it,
+ * commit before, or with `BRANCH<OTHER` at the other branch. What it does: `a.md` changes a file, `a.md=text` writes it, `a.md>b.md` moves it, `-a.md` removes it,
  * `+topic` merges a branch. At the end the clone is on main.
  */
 export function grow(story: string, origin?: string, clone = createClone(origin)): Clone {
   const branches = new Set(['main'])
   let current = 'main'
   for (const line of story.split('\n').flatMap((one) => one.trim() || [])) {
-    const [, branch = '', message = '', what = '', name] = /^(\S+): (.*?) \|(.*?)(?: \| (\w+))?$/.exec(line) ?? []
+    const [, branch = '', from, message = '', what = '', name] = commitLine.exec(line) ?? []
     const by = name === undefined ? {} : { author: `${name} <${name.toLowerCase()}@example.com>` }
-    if (branch !== current) clone[branches.has(branch) ? 'backTo' : 'branch'](branch)
+    if (!branches.has(branch)) clone.branch(branch, from)
+    else if (branch !== current) clone.backTo(branch)
     branches.add(branch)
     current = branch
     const merged = /^ \+(\S+)$/.exec(what)?.[1]
@@ -133,6 +134,8 @@ export function grow(story: string, origin?: string, clone = createClone(origin)
   if (current !== 'main') clone.backTo('main')
   return clone
 }
+
+const commitLine = /^([^\s<]+)(?:<(\S+))?: (.*?) \|(.*?)(?: \| (\w+))?$/
 
 const withBreaks = (text: string): string => text.replaceAll('\\r', '\r').replaceAll('\\n', '\n')
 

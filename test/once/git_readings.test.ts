@@ -1,7 +1,7 @@
 // What a sync reads in repositories of every shape. Needs only git, and writes nothing.
 import { describe, expect, test } from 'bun:test'
+import { parseMessage, titleOf } from '../../src/git/entries.ts'
 import { followFiles } from '../../src/git/follow.ts'
-import { parseMessage, titleOf } from '../../src/git/messages.ts'
 import { planSync } from '../../src/git/plan.ts'
 import { createGit } from '../../src/git/program.ts'
 import type { Commit } from '../../src/git/read.ts'
@@ -60,13 +60,11 @@ describe('merges', () => {
   })
 
   test('a merge of two branches brings what they share before what is only on one', async () => {
-    const clone = growOn('shared: On both | a.md')
-    clone.branch('one', 'shared')
-    clone.change('On one')
-    clone.branch('two', 'shared')
-    clone.change('On two', 'b.md')
-    clone.backTo('main')
-    clone.change('On main', 'c.md')
+    const clone = growOn(`
+      shared: On both | a.md
+      one: On one | a.md
+      two<shared: On two | b.md
+      main: On main | c.md`)
     clone.git('merge', '--quiet', '--no-ff', '--message', "Merge branches 'one' and 'two'", 'one', 'two')
     const { entries } = await plan(clone)
     expect(entries.map(({ entry }) => entry.title)).toEqual(['Begin', 'On both', 'On one'])
@@ -92,15 +90,12 @@ describe('merges', () => {
   })
 
   test('a branch of pull requests that is merged locally brings them at the time of that merge', async () => {
-    const clone = begin()
-    clone.branch('develop')
-    clone.changeOn('topic', 'On topic')
-    clone.backTo('develop')
-    clone.merge('topic', topicMerge, bob)
-    clone.change('On develop')
-    clone.backTo('main')
-    clone.change('Elsewhere', 'b.md')
-    clone.merge('develop', "Merge branch 'develop'")
+    const clone = growOn(`
+      topic: On topic | a.md
+      develop<main: ${topicMerge} | +topic | Bob
+      develop: On develop | a.md
+      main: Elsewhere | b.md
+      main: Merge branch 'develop' | +develop`)
     expect(await story(clone)).toEqual([
       begun,
       `pr_merged #3 "${topicMerge}" Bob 01-01T15 of On topic`,
