@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { findWrongChanges, type PlacedEntry } from '../../src/history/changes.ts'
 import type { Answer } from '../client.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useNewTenant, useService, useTenant } from '../use.ts'
@@ -153,4 +154,30 @@ test('an unchanged history is a 304, a changed one is sent anew; only the client
   expect([status, body.pagination.total_count]).toEqual([200, 2])
   expect(headers.get('etag')).not.toBe(etag)
   expect((await service.call('GET', path, { headers: { 'if-none-match': '*' } })).status).toBe(401)
+})
+
+test('which entries are changes is known in any order of arrival, after removals, and for every live branch', async () => {
+  const { key } = await service.createKey(own, ['history:write', 'history:delete', 'prompts:write'])
+  const path = `/prompts/${own.prompt}`
+  const readWrong = async (liveBranch: string | null) => {
+    const entries = await service.services.db.sql<PlacedEntry>`
+      select h.* from history_rows h join prompts p on p.id = h.prompt_id where p.public_id = ${own.prompt}`
+    return findWrongChanges(entries, liveBranch)
+  }
+  let liveBranch: string | null = null
+  const ids: number[] = []
+  for (let step = 0; step < 120; step += 1) {
+    // The same steps in every run, in no order of time.
+    const [commit, branch, minute] = [step % 7, step % 3, (step * 37) % 61].map(String)
+    const where = branch === '0' ? { action: 'pr_opened', ...pr, branch_name: 'topic' } : { branch_name: `b${branch}` }
+    const created_at = new Date(Date.UTC(2026, 0, 1, 0, Number(minute))).toISOString()
+    const { body } = await post(entry({ ...where, commit_sha: `c${commit}`, created_at }), own)
+    ids.push(body.data.id)
+    if (step % 11 === 0) await service.call('DELETE', `/api/v1${path}/history/${ids[(step * 5) % ids.length]}`, { key })
+    if (step % 17 === 0) {
+      liveBranch = [null, 'b1', 'b2'][step % 3] as string | null
+      await service.patch(path, key, { live_branch: liveBranch })
+    }
+    expect(await readWrong(liveBranch), `step ${step}`).toEqual([])
+  }
 })
