@@ -151,7 +151,7 @@ export function createRouteWrapper(services: Services) {
       name?: string,
     ): Route<Params> {
       const requireAccess = (context: RequestContext, { scopes, browser }: Caller) => {
-        // Before the check, which may throw: the pages of an origin that was removed must not read the error.
+        // Reset first: if the check throws, the error must carry no CORS headers.
         context.cors = undefined
         if (browser) context.cors = corsHeaders(context.request.headers.get('origin'), browser.origins)
         if (scope !== null && !scopes.includes(scope)) throw forbidden(scope)
