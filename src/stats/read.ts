@@ -6,7 +6,7 @@ import type { Prompt } from '../prompts/find.ts'
 import { nextStart, startBefore, startsBetween } from './intervals.ts'
 import type { SignalRollup } from './rollup.ts'
 import type { Interval, MetadataSplit, SignalCounts, SignalStats, statsParams } from './schema.ts'
-import { countByMetadata, type MetadataCounts, type Position, selectMetadataValues, selectSpanCounts } from './store.ts'
+import { countByMetadata, type MetadataCount, selectSpanCounts } from './store.ts'
 
 export { type SpanCount, selectMonthCounts, selectSpanCounts } from './store.ts'
 
@@ -37,8 +37,6 @@ const tooManyPoints = (interval: Interval) =>
   ])
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
-/** Bounds how long a statement holds the embedded engine's one connection: metadata may have 16 KiB. */
-const splitSignalsPerStatement = 1_000
 
 /** Counts a prompt's signals by interval, including every signal recorded before the call. */
 export async function readStats(db: Db, rollup: SignalRollup, prompt: Prompt, query: StatsQuery) {
@@ -46,56 +44,32 @@ export async function readStats(db: Db, rollup: SignalRollup, prompt: Prompt, qu
   await rollup.catchUp(prompt)
   const found = await selectSpanCounts(db.sql, prompt.organisationId, [prompt.id], [since, ...starts.slice(1), until])
   const spans = new Map(found.map((span) => [span.number, span]))
+  const totals = showCounts(addCounts(found))
   return {
     data: starts.map((start, index) => ({
       start: start.toISOString(),
       ...showCounts(spans.get(index + 1) ?? noSignals),
     })),
-    totals: showCounts(addCounts(found)),
+    totals,
     range: { interval, tz: zone, since: since.toISOString(), until: until.toISOString() },
-    ...(by !== null && { by: await splitByMetadata(db, prompt, query, by) }),
+    ...(by !== null && { by: await splitByMetadata(db, prompt, query, by, totals.total) }),
   } satisfies SignalStats
 }
 
 const noSignals: Counts = { positive: 0, negative: 0 }
 
-/** The signals with one metadata value: its first characters, and the id of one of the signals. */
-type Split = Counts & { begin: string; id: number }
-
 /** Splits the newest signals of a range by their metadata under a key. */
-async function splitByMetadata(db: Db, prompt: Prompt, range: StatsQuery, key: string): Promise<MetadataSplit> {
-  const splits = new Map<string, Split>()
-  const none = { ...noSignals }
-  let signals = 0
-  let before: Position | null = { at: range.until, id: 0 }
-  const readBefore = (position: Position, limit: number): Promise<MetadataCounts> =>
-    countByMetadata(db.sql, prompt, position, range.since, key, limit)
-  while (before && signals < maxSplitSignals) {
-    const step: MetadataCounts = await readBefore(before, splitSignalsPerStatement)
-    for (const [hash, begin, id, positive, negative] of step.counts) {
-      const split = hash === null ? none : (splits.get(hash) ?? { begin, id, ...noSignals })
-      split.positive += positive
-      split.negative += negative
-      if (hash !== null) splits.set(hash, split as Split)
-    }
-    signals += step.signals
-    before = step.signals < splitSignalsPerStatement ? null : step.last
-  }
-  const isComplete = before === null || (await readBefore(before, 1)).signals === 0
-  const ranked = [...splits.values()].sort((a, b) => totalOf(b) - totalOf(a) || (a.begin < b.begin ? -1 : 1))
-  const [shown, rest] = [ranked.slice(0, maxSplitValues), ranked.slice(maxSplitValues)]
-  const ids = shown.map(({ id }) => id)
-  const found = await selectMetadataValues(db.sql, prompt, ids, key)
-  const values = new Map(found.map(({ id, text }) => [id, text]))
+async function splitByMetadata(db: Db, prompt: Prompt, range: StatsQuery, key: string, inRange: number) {
+  const counts = await countByMetadata(db.sql, prompt, range, key, maxSplitSignals, maxSplitValues)
+  const [rest, none] = counts.slice(-2) as [MetadataCount, MetadataCount]
   return {
     key,
-    signals,
-    complete: isComplete,
-    // The signal may have been erased since. Then only the first characters of its value are known.
-    values: shown.map((split) => ({ value: values.get(split.id) ?? split.begin, ...showCounts(split) })),
-    rest: { values: rest.length, ...showCounts(addCounts(rest)) },
+    signals: totalOf(addCounts(counts)),
+    complete: inRange <= maxSplitSignals,
+    values: counts.slice(0, -2).map((split) => ({ value: split.value ?? '', ...showCounts(split) })),
+    rest: { values: rest.values, ...showCounts(rest) },
     none: showCounts(none),
-  }
+  } satisfies MetadataSplit
 }
 
 /** Counts as the interface shows them, with a rate of four digits. */

@@ -1,8 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
-
-/** A signal's place in the order of time. */
-export type Position = { id: number; at: Date }
+import type { OwnedPrompt } from '../prompts/find.ts'
 
 /** The signals of a prompt in a span of time. Spans are numbered from 1, in the order of their bounds. */
 export type SpanCount = { promptId: number; number: number; positive: number; negative: number }
@@ -21,56 +18,52 @@ export const selectSpanCounts = (
       ${organisationId}, p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]
     ) c`
 
-/** A metadata value: its hash, its first 100 characters, and a signal that has it. All null for signals without one. */
-type ValueCount = [hash: string | null, begin: string | null, id: number | null, positive: number, negative: number]
-
-export type MetadataCounts = { counts: ValueCount[]; signals: number; last: Position }
+/** The signals with one metadata value. A null value stands for those without any, or for all other values together. */
+export type MetadataCount = { value: string | null; values: number; positive: number; negative: number }
 
 /**
- * Counts signals by their metadata under a key: the newest `limit` ones before a position, from `since` on. Values may be
- * long, so they are grouped by hash.
+ * Counts the newest `limit` signals of a range by their metadata under a key: the `most` largest values, largest first, then
+ * all others, then those without one. Values may be long, so they are grouped by hash.
  */
-export async function countByMetadata(
+export const countByMetadata = (
   sql: Sql,
-  prompt: Prompt,
-  before: Position,
-  since: Date,
+  { id, organisationId }: OwnedPrompt,
+  { since, until }: { since: Date; until: Date },
   key: string,
   limit: number,
-): Promise<MetadataCounts> {
-  const [row] = await sql<{ counts: ValueCount[]; signals: number; lastAt: Date; lastId: number }>`
+  most: number,
+) =>
+  sql<MetadataCount>`
     with newest as materialized (
-      select s.id, s.created_at, s.value, text_of_metadata(s.metadata, ${key}::text) as text
+      select s.value, text_of_metadata(s.metadata, ${key}::text) as text
       from signals s
-      where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
-        and (s.created_at, s.id) < (${before.at}, ${String(before.id)}::text::bigint) and s.created_at >= ${since}
+      where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
+        and s.created_at >= ${since} and s.created_at < ${until}
       order by s.created_at desc, s.id desc
       limit ${limit}
     ), counted as (
       select
-        md5(n.text) as hash, left(n.text, 100) as begin, max(n.id) filter (where n.text is not null) as id,
-        count(*) filter (where n.value = 'positive') as positive,
-        count(*) filter (where n.value = 'negative') as negative
+        min(n.text) as text, count(*) filter (where n.value = 'positive') as positive,
+        count(*) filter (where n.value = 'negative') as negative,
+        case
+          when min(n.text) is null then ${most + 2}::bigint
+          else least(
+            row_number() over (order by min(n.text) is null, count(*) desc, min(n.text) collate "C"), ${most + 1}::bigint
+          )
+        end as place
       from newest n
-      group by 1, 2
+      group by md5(n.text)
     )
     select
-      (
-        select coalesce(json_agg(json_build_array(c.hash, c.begin, c.id, c.positive, c.negative)), '[]') from counted c
-      ) as counts,
-      count(*) as signals, (array_agg(n.created_at))[count(*)] as "lastAt", (array_agg(n.id))[count(*)] as "lastId"
-    from newest n`
-  const { counts, signals, lastAt, lastId } = row as NonNullable<typeof row>
-  return { counts, signals, last: { at: lastAt, id: lastId } }
-}
-
-/** The metadata of these signals of a prompt under a key, as text. */
-export const selectMetadataValues = (sql: Sql, prompt: Prompt, ids: number[], key: string) =>
-  sql<{ id: number; text: string }>`
-    select s.id, text_of_metadata(s.metadata, ${key}::text) as text
-    from signals s
-    where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
-      and s.id = any(${ids.map(String)}::text[]::bigint[])`
+      case when c.place <= ${most} then min(c.text) end as value, count(c.text) as "values",
+      sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative
+    from (
+      select * from counted
+      union all
+      select null, 0, 0, place from generate_series(${most + 1}::bigint, ${most + 2}::bigint) place
+    ) c
+    group by c.place
+    order by c.place`
 
 /** Rolls up the next signals of a prompt, at most `limit`. Returns the number of signals rolled up. */
 export async function rollUpSignals(sql: Sql, { id, organisationId }: OwnedPrompt, limit: number): Promise<number> {
