@@ -29,11 +29,7 @@ test('of several hosts the primary is used, whichever it is: at the start, and a
   const server = await startServer(urlOf(standby, primary))
   const client = await createClient(server.url)
   const post = async () => (await client.postSignal(tenant.prompt, tenant.key)).status
-  /** What the service and its subscriptions have open there. */
-  const listenersOn = (url: string) =>
-    withPostgres(url, async (sql) => (await sql`select from pg_stat_activity where query ilike 'listen %'`).length > 0)
   expect(await post()).toBe(201)
-  await eventually(() => listenersOn(servers.primary.url), true)
 
   await servers.primary.crash('SIGKILL')
   await eventually(async () => [await post(), (await client.call('GET', '/readyz')).body.reason], [503, 'read_only'])
@@ -48,7 +44,6 @@ test('of several hosts the primary is used, whichever it is: at the start, and a
 
   await withPostgres(servers.standby.url, (sql) => sql`select pg_promote()`)
   await eventually(post, 201)
-  await eventually(() => listenersOn(servers.standby.url), true)
   await eventually(async () => (await client.call('GET', '/readyz')).status, 200)
   expect((await run(['orgs', 'list'], { settings: urlOf(primary, standby) })).status).toBe(0)
   expect(await server.stop()).toBe(0)
