@@ -20,8 +20,7 @@ export const commands = fromOperations(impactOperations, [
     usage:
       'impact --prompt PROMPT [--url URL] [--margin M] [--base ID --head ID] [--page N] [--limit N] [--fail-on VERDICTS]',
     description:
-      'shows the signals before and after each change of a prompt, newest first, or compares the change --head with ' +
-      '--base; --fail-on exits with status 1 if the first verdict shown is one of these',
+      'shows the signals before and after each change of a prompt, newest first, or compares the change --head with --base',
     operation: 'getPromptImpact',
     check: failOnOption,
     show: showImpact,
@@ -31,9 +30,7 @@ export const commands = fromOperations(impactOperations, [
     usage:
       'compare --prompt PROMPT --base SHA --head SHA [--url URL] [--since TIME] [--until TIME] [--margin M] ' +
       '[--fail-on VERDICTS]',
-    description:
-      'compares two versions of a prompt that ran side by side, by their commits; --fail-on exits ' +
-      'with status 1 if the verdict is one of these',
+    description: 'compares two versions of a prompt that ran side by side, by their commits',
     operation: 'comparePrompt',
     check: failOnOption,
     show: ({ output }, { data }) => showCompare(output, data),

@@ -13,10 +13,7 @@ export const commands: Command[] = [
   {
     usage:
       'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB] [--map FILE] [--text] [--dry-run]',
-    description:
-      'syncs prompt histories from a git clone; --url calls a service with the key in PROMPT_SIGNALS_KEY, --create ' +
-      'registers a prompt for every matching file, --map writes the prompt id of each, --text also stores ' +
-      'the text of each change',
+    description: 'syncs prompt histories from a git clone; --create registers a prompt for every matching file',
     ifInterrupted: 'Run it again to complete the sync.',
     check(args) {
       checkService(args)

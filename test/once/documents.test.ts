@@ -49,6 +49,14 @@ const decisions = pathsOf('docs/decisions/*')
 const guides = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...pathsOf('docs/*.md')]
 const documents = [...guides, ...decisions]
 
+/** Words, without what only draws a table. */
+const countWords = (text: string) => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length
+
+test('the guides are short enough to be read', async () => {
+  const texts = await Promise.all(guides.map(textOf))
+  expect(countWords(texts.join('\n'))).toBeLessThanOrEqual(20_000)
+})
+
 const withoutCode = (text: string) => text.replace(/^```[\s\S]*?^```$/gm, '')
 
 /** The anchors that GitHub gives to the headings of a document. */
