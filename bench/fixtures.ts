@@ -16,7 +16,7 @@ const body = JSON.stringify({ value: 'positive', metadata: { session: 'a81c', ra
 export async function createTenants(db: Db, shape: Shape): Promise<Request[]> {
   const organisations: { owner: Owner; key: string }[] = []
   for (let index = 0; index < shape.organisations; index += 1) {
-    const given = { name: `Org ${index}`, plan: 'free', monthlyLimit: shape.monthlyLimit }
+    const given = { name: `Org ${index}`, plan: 'free' as const, monthlyLimit: shape.monthlyLimit }
     const { id: org } = await createOrganisation(db, systemClock, given)
     const owner = await requireOrganisation(db, org)
     const { key } = await createKey(db, systemClock, owner, { name: 'load', expires_at: null })

@@ -3,29 +3,19 @@
 -- The keys of tenants' tables begin with the organisation: after a failover that lost changes, a row id that a replica remembers
 -- may be that of another organisation's row.
 
--- A plan and the monthly limit that organisations on it get.
-create table plans (
-  name text primary key,
-  monthly_limit integer not null check (monthly_limit >= 0)
-);
-
-insert into plans (name, monthly_limit)
-values ('free', 1000), ('team', 10000), ('business', 100000);
-
 -- A tenant: it owns keys, prompts and signals, and has one monthly limit.
 create table organisations (
   id bigint generated always as identity primary key,
   public_id text not null unique check (public_id like 'org\_%'),
   name text not null check (name <> ''),
-  plan text not null references plans,
-  monthly_limit integer check (monthly_limit >= 0),
+  plan text not null,
+  monthly_limit integer not null check (monthly_limit >= 0),
   retention_days integer check (retention_days > 0),
   store_text boolean not null default false,
   created_at timestamptz(3) not null,
   suspended_at timestamptz(3)
 );
 
-comment on column organisations.monthly_limit is 'overrides the limit of the plan';
 comment on column organisations.store_text is 'whether the texts of prompts may be stored';
 
 -- An API key of an organisation. Only its SHA-256 is stored.
@@ -49,14 +39,11 @@ create table api_keys (
   primary key (organisation_id, id),
   foreign key (organisation_id, replaced_by) references api_keys deferrable,
   foreign key (organisation_id, counted_with) references api_keys deferrable,
-  check (origins is not null or (prompts is null and monthly_limit is null and counted_with is null)),
-  check (counted_with is null or monthly_limit is null)
+  check (origins is not null or (prompts is null and monthly_limit is null))
 );
 
 comment on column api_keys.replaced_by is 'the key that it was rotated to; deferrable, because a restore inserts that key later';
-comment on column api_keys.counted_with is 'the first key of the rotations that led to this browser key: it has the count and the limit of both';
-
-create index on api_keys (organisation_id, counted_with) where counted_with is not null;
+comment on column api_keys.counted_with is 'the first key of the rotations that led to this browser key: it has the count of both';
 
 -- A change: who made it, what it changed and when. Written in the transaction of the change.
 create table audit_log (

@@ -80,7 +80,7 @@ as $$
     limit 1
   ) u on true
   left join lateral (
-    select coalesce(o.monthly_limit, (select p.monthly_limit from plans p where p.name = o.plan)) as monthly_limit
+    select o.monthly_limit
     from organisations o
     where o.id = m.organisation_id and m.month > '-infinity'
     limit 1
@@ -117,11 +117,12 @@ create function write_signals(
   -- When the idempotency keys were sent; null when each was sent at the time of its signal.
   keys_sent_at timestamptz,
   -- The months that browser keys are limited by: each key's month once; and for each signal, the position of its key's
-  -- month or null. All four are null when no signal came with a browser key.
+  -- month and the limit of its key, or null. All five are null when no signal came with a browser key.
   browser_key_organisation_ids bigint[],
   browser_key_ids bigint[],
   browser_key_months date[],
   browser_key_numbers integer[],
+  browser_key_limits integer[],
   -- Returned in the result.
   write_number bigint
 )
@@ -146,9 +147,8 @@ declare
   month_limits integer[];
   month_used integer[];
   month_rows tid[];
-  -- For each month of a browser key; the limit is null for a key without one.
+  -- For each month of a browser key.
   browser_key_used_before integer[];
-  browser_key_limits integer[];
   browser_key_used integer[];
   browser_key_blocks integer[];
   -- The positions of the prompts that do not exist; null when all do.
@@ -195,14 +195,9 @@ begin
   is_plain := is_plain and idempotency_key_list is null and browser_key_numbers is null and missing_prompts is null;
 
   if browser_key_numbers is not null then
-    select
-      array_agg(coalesce(u.used, 0) order by m.number), array_agg(k.monthly_limit order by m.number),
-      array_agg(coalesce(u.block, 0) order by m.number)
-    into browser_key_used_before, browser_key_limits, browser_key_blocks
+    select array_agg(coalesce(u.used, 0) order by m.number), array_agg(coalesce(u.block, 0) order by m.number)
+    into browser_key_used_before, browser_key_blocks
     from unnest(browser_key_organisation_ids, browser_key_ids, browser_key_months) with ordinality m (owner, key_id, month, number)
-    left join lateral (
-      select k.monthly_limit from api_keys k where k.organisation_id = m.owner and k.id = m.key_id limit 1
-    ) k on true
     left join lateral (
       select u.used, u.block
       from key_usage u
@@ -250,7 +245,7 @@ begin
       elsif earlier_ids[number] is not null then
         outcomes[number] := case when are_same[number] then 'replayed' else 'conflict' end;
       elsif month_used[month_number] >= month_limits[month_number]
-        or browser_key_used[browser_key_number] >= browser_key_limits[browser_key_number] then
+        or browser_key_used[browser_key_number] >= browser_key_limits[number] then
         outcomes[number] := 'refused';
       else
         are_recorded[number] := true;
@@ -309,7 +304,7 @@ begin
   return json_build_object(
     'write', write_number, 'firstId', first_id, 'outcomes', outcomes,
     'earlierIds', earlier_ids, 'earlierTimes', earlier_times, 'usedBefore', used_before, 'monthLimits', month_limits,
-    'keyUsedBefore', browser_key_used_before, 'browserKeyLimits', browser_key_limits
+    'keyUsedBefore', browser_key_used_before
   );
 end
 $$;

@@ -39,6 +39,7 @@ export type AuditEvent = {
     | 'key.updated'
     | 'key.revoked'
     | 'key.rotated'
+    | 'organisation.created'
     | 'plan.changed'
     | 'retention.changed'
     | 'organisation.suspended'

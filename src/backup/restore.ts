@@ -6,7 +6,6 @@ import {
   analyse,
   beginLoad,
   checkConstraints,
-  deletePlans,
   disableEndpoints,
   findFilledTable,
   insertRows,
@@ -63,11 +62,8 @@ async function prepareTables(sql: Sql, migrations: Migration[], backupVersion: n
   }
   await bringToSchema(sql, migrations.slice(0, backupVersion))
   const tables = await listTables(sql)
-  // A migration inserts the plans, and the backup holds the same rows.
-  const emptyAtFirst = tables.filter(({ name }) => name !== 'plans')
-  const filled = await findFilledTable(sql, emptyAtFirst)
+  const filled = await findFilledTable(sql, tables)
   if (filled) throw new Error(`The database is in use: its table ${filled} has rows. Restore into an empty one.`)
-  await deletePlans(sql)
   return tables
 }
 

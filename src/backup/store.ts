@@ -102,8 +102,6 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
   return undefined
 }
 
-export const deletePlans = (sql: Sql) => sql`delete from plans`
-
 /** So that a copy of a service sends nothing until somebody enables its endpoints. */
 export const disableEndpoints = (sql: Sql) =>
   sql`update webhook_endpoints set disabled_at = now(), disabled_reason = 'restored' where disabled_at is null`

@@ -1,6 +1,6 @@
 // Ctrl-C: an interrupted command closes what it has opened, and ends.
 import type { Db, Isolation, Sql } from '../db/client.ts'
-import type { PermitRequest } from '../lib/semaphore.ts'
+import type { PermitRequest } from '../lib/concurrency.ts'
 
 export type Interruption = {
   signal: AbortSignal

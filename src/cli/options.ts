@@ -1,3 +1,8 @@
+import { plans } from '../orgs/manage.ts'
+
+const planLimits = Object.entries(plans)
+  .map(([name, limit]) => `${name} ${limit.toLocaleString('en')}`)
+  .join(', ')
 const time = 'an ISO 8601 time with its zone, or a date (UTC)'
 const eventUrl = 'where to send events to, such as https://example.com/webhooks'
 
@@ -46,7 +51,7 @@ export const explanations: Record<string, string> = {
   '--overlap': 'how long the old key stays valid: 90s, 30m, 24h or 7d, at most 365d; default: 24h',
   '--page': 'number of the page; default: 1',
   '--path': 'path of the file in the repository',
-  '--plan': 'signals per month: free 1,000, team 10,000, business 100,000',
+  '--plan': `signals per month: ${planLimits}`,
   '--port': 'port to listen on; default: PORT, or 3000',
   '--pr': 'only changes of this pull request, by number or address',
   '--pr-number': 'number of the pull request',
@@ -77,7 +82,7 @@ export const explanations: Record<string, string> = {
   METHOD: 'GET, POST, PUT, PATCH or DELETE',
   ORG: 'organisation, by id or by unique name',
   PATH: 'path below /api/v1 with its query, such as /prompts?limit=2',
-  PLAN: 'free (1,000 signals per month), team (10,000) or business (100,000)',
+  PLAN: `signals per month: ${planLimits}`,
   PROMPT: 'prompt, by id or by unique name',
   'compare --base': 'commit to compare with: the whole hash, or at least 7 characters',
   'compare --head': 'commit that is compared',

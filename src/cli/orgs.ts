@@ -2,6 +2,8 @@ import { eraseTexts } from '../history/erase.ts'
 import {
   createOrganisation,
   listOrganisations,
+  type Plan,
+  plans,
   requireOrganisation,
   setPlan,
   setRetention,
@@ -11,18 +13,18 @@ import {
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
-const plans = ['free', 'team', 'business']
+const planNames = Object.keys(plans)
 
 const limitOption = (args: Arguments) => args.integer('monthly-limit', 0)
 
 export const commands = onDatabase([
   {
-    usage: `orgs create --name N --plan ${plans.join('|')} [--monthly-limit N]`,
+    usage: `orgs create --name N --plan ${planNames.join('|')} [--monthly-limit N]`,
     description: 'creates an organisation',
     database: 'created',
     check: limitOption,
     async run({ db, clock, args, output }) {
-      const [name, plan] = [args.required('name'), args.required('plan')]
+      const [name, plan] = [args.required('name'), args.required('plan') as Plan]
       output.show(await createOrganisation(db, clock, { name, plan, monthlyLimit: limitOption(args) }))
     },
   },
@@ -79,10 +81,10 @@ export const commands = onDatabase([
   },
 ])
 
-function planWord(args: Arguments): string {
+function planWord(args: Arguments): Plan {
   const plan = args.positional(1)
-  if (plans.includes(plan)) return plan
-  throw new UsageError(`PLAN must be one of ${plans.join(', ')}, not "${plan}"`)
+  if (planNames.includes(plan)) return plan as Plan
+  throw new UsageError(`PLAN must be one of ${planNames.join(', ')}, not "${plan}"`)
 }
 
 function daysWord(args: Arguments): number | null {

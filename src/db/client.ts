@@ -1,7 +1,8 @@
 import type postgres from 'postgres'
 import { unavailable } from '../errors.ts'
+import { createSemaphore, type PermitRequest } from '../lib/concurrency.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
-import { createSemaphore, type PermitRequest } from '../lib/semaphore.ts'
+import { yieldFor } from '../lib/periodic.ts'
 import { type Driver, openPools, type PoolPair, type SessionOptions, type Target } from './driver.ts'
 import {
   createAvailabilityTracker,
@@ -62,7 +63,8 @@ export type ClientOptions = SessionOptions & {
 
 /** A statement is rejected immediately while this many are pending. */
 const maxPending = 5_000
-const maxTransactions = 4
+/** Two more than there are heavy reads, which may need a transaction for their snapshot: some are left to writers. */
+const maxTransactions = 6
 /** How many transactions may queue, in all and of one tenant. */
 const [maxWaitingTransactions, maxWaitingPerTenant] = [500, 100]
 /**
@@ -88,10 +90,8 @@ export function openClient(target: Target, options: ClientOptions): Db {
     maxWaitingPerTenant,
     patienceMs: queryTimeoutMs > 0 ? queryTimeoutMs - commitMs : Number.POSITIVE_INFINITY,
   }
-  const half = Math.ceil(maxConcurrent / 2)
-  const limitTransactions = createSemaphore({ ...waiting, permits: maxConcurrent, permitsPerTenant: half })
-  // Reads that need a snapshot leave half of the transactions to writers, those of the same organisation too.
-  const limitSnapshots = createSemaphore({ ...waiting, permits: half, permitsPerTenant: 1 })
+  const permitsPerTenant = Math.ceil(maxConcurrent / 2)
+  const limitTransactions = createSemaphore({ ...waiting, permits: maxConcurrent, permitsPerTenant })
   const limitHeavyReads = createSemaphore(heavyReads)
   let pending = 0
   const availability = createAvailabilityTracker((...change) => observer?.onAvailability?.(...change))
@@ -168,29 +168,33 @@ export function openClient(target: Target, options: ClientOptions): Db {
       pools.replace(used)
       throw error
     },
-    transaction(work, permitRequest = {}, isolation = 'read committed') {
+    async transaction(work, permitRequest = {}, isolation = 'read committed') {
       const { deadline = performance.now() + queryTimeoutMs } = permitRequest
       const hasDeadline = queryTimeoutMs > 0 && deadline < Number.POSITIVE_INFINITY
       // A transaction whose caller gets an error must not be carried out.
       const requireTime = () => {
         if (hasDeadline && performance.now() > deadline - commitMs) throw unavailable('timeout')
       }
-      const run = () =>
-        limitTransactions(() => {
+      const release = await limitTransactions.acquire(permitRequest)
+      const startedAt = performance.now()
+      try {
+        requireTime()
+        const isBounded = hasDeadline && isRemote
+        const ended = begin(isolation, async (on) => {
+          // Waiting for the connection may have taken all the time.
           requireTime()
-          const isBounded = hasDeadline && isRemote
-          const ended = begin(isolation, async (on) => {
-            // Waiting for the connection may have taken all the time.
-            requireTime()
-            const result = await work(sqlOn(() => on))
-            requireTime()
-            return result
-          })
-          // The `begin` and `commit` have no other deadline. The embedded engine has one connection that is not replaced,
-          // so there they are awaited.
-          return isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended
-        }, permitRequest)
-      return isolation === 'repeatable read' ? limitSnapshots(run, permitRequest) : run()
+          const result = await work(sqlOn(() => on))
+          requireTime()
+          return result
+        })
+        // The `begin` and `commit` have no other deadline. The embedded engine has one connection that is not replaced,
+        // so there they are awaited.
+        return await (isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended)
+      } finally {
+        // The embedded engine does nothing else during a transaction. Statements that wait get as much time after it.
+        if (isRemote || pending === 0) release()
+        else yieldFor(startedAt).then(release)
+      }
     },
     heavyRead: (organisationId, read) => limitHeavyReads(read, { tenant: organisationId }),
     onConnectionLost: pools.onLost,

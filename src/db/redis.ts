@@ -1,5 +1,5 @@
+import { nextTurn } from '../lib/concurrency.ts'
 import { within } from '../lib/deadline.ts'
-import { nextTurn } from '../lib/turns.ts'
 import { connectRedis, type RedisClient, type RedisConnection } from './redis_client.ts'
 
 /** The commands resolve with undefined when Redis does not answer. */

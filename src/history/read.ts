@@ -1,9 +1,8 @@
 import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { createDataLoader } from '../lib/data_loader.ts'
+import { createDataLoader } from '../lib/concurrency.ts'
 import { linkPages, offsetOf, writeNumberedPage } from '../lib/numbered_page.ts'
-import { createSemaphore } from '../lib/semaphore.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { actions, showEntry, showTitledEntry } from './schema.ts'
 import { addressOfPage, type HistoryQuery, type KeyedHistoryQuery } from './schema_params.ts'
@@ -27,8 +26,6 @@ export type HistoryObserver = {
 type Options = { observer?: HistoryObserver; baseUrl?: string }
 
 const maxCachedCharacters = 32 * 1024 * 1024
-/** Postgres counts all entries that match an action or branch, so these pages could occupy every connection. */
-const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWaitingPerTenant: 20, patienceMs: 2_000 }
 
 /**
  * Pages are never stale: every request reads the version of the history from Postgres, and only a cached page of exactly
@@ -44,8 +41,6 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     const states = await selectStates(db.sql, prompts)
     return new Map(states.map((state) => [stateId(state), state]))
   }, stateId)
-
-  const limitFiltered = createSemaphore(filteredLimits)
 
   async function buildPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
     const page = {
@@ -70,7 +65,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   async function readFromDatabase(key: string, history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
     observer?.read('database')
     const build = () => buildPage(history, query)
-    const page = await (mustCountMatches(query) ? limitFiltered(build, { tenant: history.organisationId }) : build())
+    const page = await (mustCountMatches(query) ? db.heavyRead(history.organisationId, build) : build())
     cache.set(history.organisationId, key, page)
     observer?.cached(cache.size)
     return page

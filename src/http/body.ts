@@ -1,5 +1,5 @@
 import { invalid, ServiceError, unavailable } from '../errors.ts'
-import { nextTurn } from '../lib/turns.ts'
+import { nextTurn } from '../lib/concurrency.ts'
 import type { RequestContext } from './request_context.ts'
 
 export const mebibyte = 1024 * 1024

@@ -26,7 +26,6 @@ import {
   lockKey,
   type OwnedKey,
   selectKeys,
-  selectLimitedWith,
   setReplaced,
   setRevoked,
   updateKey,
@@ -98,16 +97,8 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     const values = { name: requireName(name), scopes, expires_at, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
-    if (key.isCountedWith && !origins) {
-      const message = 'must be given while keys that this one was rotated to share its monthly limit'
-      throw invalid('The key is not valid.', [{ path: '/origins', message }])
-    }
     await updateKey(sql, id, values)
-    const sharesLimit = origins && monthly_limit !== key.monthly_limit
-    const others = sharesLimit ? await selectLimitedWith(sql, key) : []
-    const updated = { organisationId, action: 'key.updated' } as const
-    const events = others.map((other) => ({ ...updated, subject: other.id, details: { monthly_limit } }))
-    await recordAudit(sql, clock, actor, ...events, { ...updated, subject: id, details: values })
+    await recordAudit(sql, clock, actor, { organisationId, action: 'key.updated', subject: id, details: values })
     return { ...showable(key), ...values }
   }, permitRequestOf(actor))
 
@@ -147,7 +138,7 @@ async function rotateInTransaction(sql: Sql, clock: Clock, id: string, overlapMs
   const latest = actor.expiresAt?.getTime() ?? lastStorableInstant
   const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latest))
   const values = { name, scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
-  // A browser key shares its count and its limit with its replacement: a rotation makes no room.
+  // A browser key shares its count with its replacement: a rotation makes no room.
   const made = await insertNewKey(sql, clock, old, values, origins && old.countedWith)
   const overlapEndsAt = new Date(now.getTime() + overlapMs)
   const endsAt = expires_at ? earlierOf(expires_at, overlapEndsAt) : overlapEndsAt
@@ -168,5 +159,4 @@ export const requireKey = (sql: Sql, id: string, viewer: Viewer, lock?: typeof l
     return findKey(sql, id)
   })
 
-const showable = ({ organisationId: _, org: __, countedWith: ___, isCountedWith: ____, ...key }: OwnedKey): KeyRow =>
-  key
+const showable = ({ organisationId: _, org: __, countedWith: ___, ...key }: OwnedKey): KeyRow => key

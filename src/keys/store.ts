@@ -5,7 +5,7 @@ import type { KeyRow } from './schema.ts'
 export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins' | 'prompts' | 'monthly_limit'>
 
 /** A key with the ids of its organisation, and the key that it is counted with: itself unless a rotation created it. */
-export type OwnedKey = KeyRow & { organisationId: number; org: string; countedWith: number; isCountedWith: boolean }
+export type OwnedKey = KeyRow & { organisationId: number; org: string; countedWith: number }
 
 /** The keys among these hashes, each in hexadecimal, that are neither revoked nor of a suspended organisation. */
 export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<string, Caller>> {
@@ -15,12 +15,12 @@ export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<stri
       to_json(k.scopes) as scopes, k.expires_at as "expiresAt",
       case when k.origins is not null then
         json_build_object(
-          'origins', k.origins, 'prompts', k.prompts, 'monthlyLimit', c.monthly_limit, 'countedWith', c.id
+          'origins', k.origins, 'prompts', k.prompts, 'monthlyLimit', k.monthly_limit,
+          'countedWith', coalesce(k.counted_with, k.id)
         )
       end as browser
     from unnest(${hashes}::text[]) wanted (hash)
     join api_keys k on k.hash = decode(wanted.hash, 'hex')
-    join api_keys c on c.organisation_id = k.organisation_id and c.id = coalesce(k.counted_with, k.id)
     join organisations o on o.id = k.organisation_id
     where k.revoked_at is null and o.suspended_at is null`
   // Rows are matched by the hash that the database returns with them, never by their order.
@@ -57,7 +57,7 @@ export async function insertKey(
     values (
       ${key.id}, ${key.organisationId}, ${key.name}, ${key.prefix}, ${key.hash}, ${key.scopes}::text[],
       ${key.createdAt}, ${key.expires_at}, ${key.origins}::text[], ${key.prompts}::text[],
-      ${countedWith === null ? key.monthly_limit : null}, ${countedWith}
+      ${key.monthly_limit}, ${countedWith}
     )`
 }
 
@@ -68,9 +68,8 @@ export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, l
       k.last_used_at, k.revoked_at, (
         select r.public_id from api_keys r where r.organisation_id = k.organisation_id and r.id = k.replaced_by
       ) as replaced_by,
-      to_json(k.origins) as origins, to_json(k.prompts) as prompts, c.monthly_limit
+      to_json(k.origins) as origins, to_json(k.prompts) as prompts, k.monthly_limit
     from api_keys k
-    join api_keys c on c.organisation_id = k.organisation_id and c.id = coalesce(k.counted_with, k.id)
     where k.organisation_id = ${organisationId} and k.id < ${beforeId}
     order by k.id desc
     limit ${limit}`
@@ -78,58 +77,30 @@ export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, l
 export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefined> {
   const [row] = await sql<OwnedKey>`
     select
-      k.organisation_id as "organisationId", o.public_id as org, c.id as "countedWith",
-      exists (
-        select from api_keys r where r.organisation_id = k.organisation_id and r.counted_with = k.id
-      ) as "isCountedWith",
+      k.organisation_id as "organisationId", o.public_id as org, coalesce(k.counted_with, k.id) as "countedWith",
       k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at, k.last_used_at,
       k.revoked_at, (
         select r.public_id from api_keys r where r.organisation_id = k.organisation_id and r.id = k.replaced_by
       ) as replaced_by,
-      to_json(k.origins) as origins, to_json(k.prompts) as prompts, c.monthly_limit
+      to_json(k.origins) as origins, to_json(k.prompts) as prompts, k.monthly_limit
     from api_keys k
-    join api_keys c on c.organisation_id = k.organisation_id and c.id = coalesce(k.counted_with, k.id)
     join organisations o on o.id = k.organisation_id
     where k.public_id = ${id}`
   return row
 }
 
-/** Locks a key and the key it is counted with, in the order in which markKeysUsed locks them. */
 export async function lockKey(sql: Sql, id: string): Promise<void> {
-  await sql`
-    select from api_keys
-    where (organisation_id, id) in (
-      select k.organisation_id, unnest(array[k.id, k.counted_with]) from api_keys k where k.public_id = ${id}
-    )
-    order by id
-    for update`
+  await sql`select from api_keys where public_id = ${id} for update`
 }
 
-/** Updates a key. Its limit is stored with the key it is counted with, so that all keys counted together have one. */
 export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<void> {
   await sql`
-    with updated as (
-      update api_keys
-      set
-        name = ${key.name}, scopes = ${key.scopes}::text[], expires_at = ${key.expires_at},
-        origins = ${key.origins}::text[], prompts = ${key.prompts}::text[],
-        monthly_limit = case when counted_with is null then ${key.monthly_limit}::integer end,
-        counted_with = case when ${key.origins}::text[] is not null then counted_with end
-      where public_id = ${id}
-      returning organisation_id, counted_with
-    )
-    update api_keys k
-    set monthly_limit = ${key.monthly_limit}
-    from updated u
-    where k.organisation_id = u.organisation_id and k.id = u.counted_with`
+    update api_keys
+    set
+      name = ${key.name}, scopes = ${key.scopes}::text[], expires_at = ${key.expires_at},
+      origins = ${key.origins}::text[], prompts = ${key.prompts}::text[], monthly_limit = ${key.monthly_limit}
+    where public_id = ${id}`
 }
-
-/** The public ids of the other keys that have the limit of a key, because they are counted with the same one. */
-export const selectLimitedWith = (sql: Sql, { id, organisationId, countedWith }: OwnedKey) =>
-  sql<{ id: string }>`
-    select public_id as id from api_keys
-    where organisation_id = ${organisationId} and (id = ${countedWith} or counted_with = ${countedWith})
-      and public_id <> ${id}`
 
 export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> {
   await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`

@@ -4,7 +4,7 @@ import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { randomBase62, toBase62 } from '../lib/base62.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { createDataLoader } from '../lib/data_loader.ts'
+import { createDataLoader } from '../lib/concurrency.ts'
 import type { Caller, KeyVerifier } from './caller.ts'
 import { findLiveKeys, markKeysUsed } from './store.ts'
 

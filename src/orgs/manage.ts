@@ -9,9 +9,7 @@ import { requireName } from '../lib/texts.ts'
 import {
   findOrganisationId,
   insertOrganisation,
-  type NewOrganisation,
   type OrganisationRow,
-  readPlanLimit,
   selectOrganisations,
   updatePlan,
   updateRetention,
@@ -26,18 +24,29 @@ type Organisation = OrganisationRow & { resets_at: string }
 /** The organisation that something belongs to, by its public id and its row id. */
 export type Owner = { org: string; organisationId: number }
 
-export async function createOrganisation(db: Db, clock: Clock, given: NewOrganisation) {
-  const planLimit = await readPlanLimit(db.sql, given.plan)
-  const id = `org_${randomBase62(16)}`
-  const name = requireName(given.name)
-  await insertOrganisation(db.sql, { ...given, id, name, createdAt: clock.now() })
-  return { id, name, plan: given.plan, monthly_limit: given.monthlyLimit ?? planLimit }
-}
+/** The signals per month of each plan. An organisation keeps the limit that it got with its plan, or instead of it. */
+export const plans = { free: 1_000, team: 10_000, business: 100_000 }
+
+export type Plan = keyof typeof plans
+
+type NewOrganisation = { name: string; plan: Plan; monthlyLimit: number | null }
+
+export const createOrganisation = (db: Db, clock: Clock, given: NewOrganisation) =>
+  db.transaction(async (sql) => {
+    const id = `org_${randomBase62(16)}`
+    const { plan, monthlyLimit } = given
+    const details = { name: requireName(given.name), plan, monthly_limit: monthlyLimit ?? plans[plan] }
+    const organisationId = await insertOrganisation(sql, { id, ...details }, clock.now())
+    const action = 'organisation.created'
+    await recordAudit(sql, clock, operator, { organisationId, action, subject: id, details })
+    return { id, ...details }
+  })
 
 /** Changes the plan. With `monthlyLimit` null the organisation gets the limit of its plan. */
-export async function setPlan(db: Db, clock: Clock, org: string, plan: string, monthlyLimit: number | null) {
-  const event = { action: 'plan.changed', details: { plan, monthly_limit: monthlyLimit } } as const
-  return changeOrganisation(db, clock, org, event, (sql, id) => updatePlan(sql, id, plan, monthlyLimit))
+export async function setPlan(db: Db, clock: Clock, org: string, plan: Plan, monthlyLimit: number | null) {
+  const limit = monthlyLimit ?? plans[plan]
+  const event = { action: 'plan.changed', details: { plan, monthly_limit: limit } } as const
+  return changeOrganisation(db, clock, org, event, (sql, id) => updatePlan(sql, id, plan, limit))
 }
 
 /** Sets the retention in days; null keeps signals forever. */

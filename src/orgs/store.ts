@@ -11,8 +11,6 @@ export type OrganisationRow = {
   suspended_at: Date | null
 }
 
-export type NewOrganisation = { name: string; plan: string; monthlyLimit: number | null }
-
 export async function findOrganisationId(sql: Sql, publicId: string): Promise<number | undefined> {
   const [row] = await sql<{ id: number }>`select id from organisations where public_id = ${publicId}`
   return row?.id
@@ -30,22 +28,19 @@ export async function hasOrganisations(sql: Sql): Promise<boolean> {
   return rows.length > 0
 }
 
-export async function readPlanLimit(sql: Sql, plan: string): Promise<number> {
-  const [row] = await sql<{ limit: number }>`select monthly_limit as limit from plans where name = ${plan}`
-  return (row as { limit: number }).limit
-}
+type NewOrganisation = Pick<OrganisationRow, 'id' | 'name' | 'plan' | 'monthly_limit'>
 
-export async function insertOrganisation(
-  sql: Sql,
-  { id, name, plan, monthlyLimit, createdAt }: NewOrganisation & { id: string; createdAt: Date },
-): Promise<void> {
-  await sql`
+/** Returns the row id. */
+export async function insertOrganisation(sql: Sql, given: NewOrganisation, createdAt: Date): Promise<number> {
+  const [row] = await sql<{ id: number }>`
     insert into organisations (public_id, name, plan, monthly_limit, created_at)
-    values (${id}, ${name}, ${plan}, ${monthlyLimit}, ${createdAt})`
+    values (${given.id}, ${given.name}, ${given.plan}, ${given.monthly_limit}, ${createdAt})
+    returning id`
+  return row?.id as number
 }
 
 /** Each update returns a row if it changes anything; a plan is always set. */
-export const updatePlan = (sql: Sql, id: number, plan: string, monthlyLimit: number | null) =>
+export const updatePlan = (sql: Sql, id: number, plan: string, monthlyLimit: number) =>
   sql`update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit} where id = ${id} returning 1`
 
 export const updateRetention = (sql: Sql, id: number, days: number | null) =>

@@ -1,8 +1,8 @@
 import type { Db, Sql } from '../db/client.ts'
 import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
+import { createDataLoader } from '../lib/concurrency.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
-import { createDataLoader } from '../lib/data_loader.ts'
 import { type PromptFilters, PromptId, type PromptRow } from './schema.ts'
 import {
   findPromptsByIds,
@@ -19,8 +19,10 @@ export type { OwnedPrompt, Prompt }
 export type PromptFinder = ReturnType<typeof createPromptFinder>
 
 const maxCachedPrompts = 100_000
-/** A prompt that was erased must be unknown within a second on every replica. The look-up may take the rest. */
-const trustedForMs = 750
+/** A prompt that was erased is unknown within a second on every replica. */
+const trustedForMs = 1_000
+/** From then on a request looks the prompt up again, but does not wait for it. */
+const refreshedAfterMs = 500
 /** A statement counts the signals of this many prompts. More would occupy the embedded engine for too long. */
 const promptsPerRead = 100
 
@@ -31,7 +33,7 @@ export const isPromptId = (text: string): boolean => promptId.test(text)
 export function createPromptFinder(db: Db) {
   // The key includes the organisation, so that another's prompt takes the same path, and the same time, as one that does
   // not exist.
-  let cache = new BoundedCache<string, { prompt: Prompt; until: number }>(maxCachedPrompts)
+  let cache = new BoundedCache<string, { prompt: Prompt; readAt: number; isRefreshing: boolean }>(maxCachedPrompts)
 
   // Concurrent look-ups share one statement: a batch of history entries needs hundreds.
   const load = createDataLoader(async (keys) => {
@@ -46,10 +48,10 @@ export function createPromptFinder(db: Db) {
 
   async function lookUp(key: string, publicId: string): Promise<Prompt> {
     // A prompt read before the cache was emptied is not cached after it.
-    const cacheOfNow = cache
+    const [cacheOfNow, readAt] = [cache, performance.now()]
     const prompt = isPromptId(publicId) ? await load(key) : undefined
     if (!prompt) throw notFound()
-    cacheOfNow.set(key, { prompt, until: performance.now() + trustedForMs })
+    cacheOfNow.set(key, { prompt, readAt, isRefreshing: false })
     return prompt
   }
 
@@ -61,7 +63,13 @@ export function createPromptFinder(db: Db) {
     find(organisationId: number, publicId: string): Prompt | Promise<Prompt> {
       const key = keyOf(organisationId, publicId)
       const known = cache.get(key)
-      return known && performance.now() < known.until ? known.prompt : lookUp(key, publicId)
+      const age = performance.now() - (known?.readAt ?? Number.NEGATIVE_INFINITY)
+      if (!known || age >= trustedForMs) return lookUp(key, publicId)
+      if (age >= refreshedAfterMs && !known.isRefreshing) {
+        known.isRefreshing = true
+        lookUp(key, publicId).catch(() => {})
+      }
+      return known.prompt
     },
     forget: ({ organisationId, publicId }: Prompt): void => cache.delete(keyOf(organisationId, publicId)),
     /** After a failover another prompt may have the same id. Nothing read before is cached. */

@@ -1,32 +1,84 @@
 import { classifyError } from '../db/errors.ts'
-import { type ApiError, invalid, notFound } from '../errors.ts'
+import { type ApiError, invalid, notFound, ServiceError } from '../errors.ts'
+import { nextTurn } from '../lib/concurrency.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
-import { createSemaphore, type PermitRequest } from '../lib/semaphore.ts'
-import { cutSteps } from '../lib/steps.ts'
+import { minuteMs, parseInstant } from '../lib/times.ts'
+import { createValidator } from '../lib/validate.ts'
 import { monthlyLimitReached } from '../limit/admit.ts'
 import type { Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { BatchItem } from './batch_items.ts'
-import { applyResults, type Recording, refuse } from './record.ts'
+import { keepNumbers, writeMetadata } from './metadata.ts'
+import { applyResults, type Recording, refuse, type Signal } from './record.ts'
+import { BatchSignal, SignalBatch } from './schema.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
+
+/** `closed` is the error of a signal of a closed month, unless it was recorded before with the same idempotency key. */
+type BatchItem = (Signal & { createdAt: Date; closed?: ApiError }) | { error: ApiError }
+
+/** How far a client's clock may be ahead. Such a time is recorded as now, so that no signal is in the future. */
+const clockSkewMs = minuteMs
+/** How long a month stays open after its end, so that a batch can be sent again across the turn of the month. */
+const openForMs = 15 * minuteMs
+/** Parsing yields to other requests after this many signals: 16 KiB of metadata each take a few milliseconds together. */
+const signalsPerTurn = 50
+
+const validateBatch = createValidator(SignalBatch, 'The batch')
+const validateItem = createValidator(BatchSignal, 'The signal')
+
+/** Parses each signal of a batch separately. Throws `validation_error` for a body that is not a batch. */
+export async function parseBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
+  const { signals } = validateBatch(parsed)
+  const exact = (keepNumbers(text, parsed) as SignalBatch).signals
+  const items: BatchItem[] = []
+  for (const [index, signal] of signals.entries()) {
+    if (index % signalsPerTurn === 0) await nextTurn()
+    items.push(parseItem(signal, exact[index], now))
+  }
+  return items
+}
+
+/** `exact` is the same signal with the numbers of its metadata as they were sent. */
+function parseItem(given: unknown, exact: unknown, now: Date): BatchItem {
+  try {
+    const { value, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
+    const { metadata } = exact as BatchSignal
+    const createdAt = time === undefined ? now : parseCreatedAt(time, now)
+    const signal = { value, metadata: metadata ? writeMetadata(metadata) : null, createdAt, idempotencyKey }
+    if (isOpen(createdAt, now)) return signal
+    return idempotencyKey === null ? { error: wrongTime() } : { ...signal, closed: wrongTime() }
+  } catch (error) {
+    if (error instanceof ServiceError) return { error }
+    throw error
+  }
+}
+
+function parseCreatedAt(text: string, now: Date): Date {
+  const time = parseInstant(text)
+  if (!time || time.getTime() - now.getTime() > clockSkewMs) throw wrongTime()
+  return time > now ? now : time
+}
+
+/** A signal counts towards the month of its time, so it is accepted only while that month is open. */
+const isOpen = (time: Date, now: Date): boolean => monthOf(time).resetsAtSeconds * 1_000 + openForMs >= now.getTime()
+
+const wrongTime = () =>
+  invalid('The signal is not valid.', [
+    {
+      path: '/created_at',
+      message:
+        'must be an ISO 8601 time with its zone, not in the future and within the current month (UTC) or, in its first 15 minutes, the one before',
+    },
+  ])
 
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
 
 /** The results in the order of the signals, and the usage of the current month; undefined when no signal was of it. */
 type BatchOutcome = { results: BatchResult[]; usage: (Usage & { month: Month }) | undefined }
 
-/** The embedded engine does nothing else during a step, so each is short. */
-const maxStepWeight = 256 * 1024
-/** In characters of metadata: about 100 signals without any take as long as a step of the longest. */
-const weightOf = ({ metadata }: SignalToWrite): number => 2_600 + (metadata?.length ?? 0)
-
 export type BatchRecorder = ReturnType<typeof createBatchRecorder>
 
 export function createBatchRecorder(recording: Recording) {
   const { db, admission, observe } = recording
-  // Batches of one organisation need the same lock, so they wait for each other here, without a connection.
-  const inTurn = createSemaphore({ maxWaitingPerTenant: 100 })
-
   async function admitAndWrite(
     { organisationId }: Prompt,
     month: Month,
@@ -39,16 +91,8 @@ export function createBatchRecorder(recording: Recording) {
     const full = mustAdmit ? await admission.admit(organisationId, month) : undefined
     if (full) return signals.map((signal) => refuse(signal, full, observe))
     const addedAt = performance.now()
-    const steps = db.isEmbedded ? cutSteps(signals, weightOf, maxStepWeight) : [signals]
-    const writeAll = async () => {
-      const results: WriteResult[] = []
-      for (const step of steps) results.push(...(await write(step, now, { tenant: organisationId, deadline }, addedAt)))
-      return results
-    }
-    return inTurn(writeAll, { tenant: organisationId, key: organisationId, deadline })
-  }
-
-  async function write(signals: SignalToWrite[], now: Date, permitRequest: PermitRequest, addedAt: number) {
+    // Batches of one organisation need the same lock, so they wait for each other without a connection.
+    const permitRequest = { tenant: organisationId, key: `signals of ${organisationId}`, deadline }
     for (;;) {
       try {
         // A separate transaction delays no other organisation.
@@ -68,13 +112,13 @@ export function createBatchRecorder(recording: Recording) {
   }
 
   /**
-   * Records the signals in order until their months are full: in one transaction or, on the embedded engine, in short steps.
-   * What cannot be written before `deadline`, on the clock of `performance.now()`, is never written.
+   * Records the signals in order until their months are full, in one transaction. If it cannot be committed before
+   * `deadline`, on the clock of `performance.now()`, nothing is written.
    */
   return async (prompt: Prompt, items: BatchItem[], now: Date, deadline: number): Promise<BatchOutcome> => {
     const month = monthOf(now)
     const { distinct, positions } = deduplicate(items)
-    const signals = distinct.map((item) => ({ ...item, prompt, browserKeyId: null, month: monthToCount(item, month) }))
+    const signals = distinct.map((item) => ({ ...item, prompt, browserKey: null, month: monthToCount(item, month) }))
     const written = signals.length > 0 ? await admitAndWrite(prompt, month, signals, now, deadline) : []
     const results = positions.map((position) => {
       if ('error' in position) return position

@@ -22,7 +22,7 @@ import {
 /** With the public id of the prompt or of the organisation. */
 export type PurgeSource = SignalSource & { publicId: string }
 
-/** The signals of a step: it starts with the fewest, which is also what the embedded engine keeps to. */
+/** The signals of a step. The first one has the fewest. */
 const [minStepRows, maxStepRows] = [500, 10_000]
 /** A statement that waits for a lock or the disk waits for the step. */
 const maxStepMs = 30
@@ -92,7 +92,7 @@ async function eraseInSteps(
   onProgress: (erased: number) => void,
 ): Promise<number> {
   let total = 0
-  await repeatSteps(db, promptsOf(db, source), async (prompt, since, rows) => {
+  await repeatSteps(promptsOf(db, source), async (prompt, since, rows) => {
     const step = await eraseBefore(db.sql, prompt, since, before, rows)
     total += step.erased
     onProgress(total)
@@ -121,7 +121,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
     const erase = (prompt: Prompt, since: Date, rows: number) => async (sql: Sql) =>
       (await claimRetention(sql, organisationId, days)) ? eraseBefore(sql, prompt, since, before, rows) : null
     try {
-      return await repeatSteps(db, readPrompts(db, organisationId), async (prompt, since, rows) => {
+      return await repeatSteps(readPrompts(db, organisationId), async (prompt, since, rows) => {
         const step = isStopping() ? null : await db.transaction(erase(prompt, since, rows), { tenant: organisationId })
         if (step && step.erased > 0) onErased(step.erased)
         details.erased += step?.erased ?? 0
@@ -154,7 +154,6 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
  * dead, but not all that were erased before. Returns false when a step returned null, which ends all of them.
  */
 async function repeatSteps(
-  { isEmbedded }: Db,
   pages: Iterable<Prompt[]> | AsyncIterable<Prompt[]>,
   step: (prompt: Prompt, since: Date, rows: number) => Promise<ErasedStep | null>,
 ): Promise<boolean> {
@@ -167,7 +166,7 @@ async function repeatSteps(
         if (!done) return false
         since = done.found === rows ? done.firstAt : null
         const part = (performance.now() - startedAt) / maxStepMs
-        if (since && !isEmbedded) rows = nextStepRows(rows, part, minStepRows, maxStepRows)
+        if (since) rows = nextStepRows(rows, part, minStepRows, maxStepRows)
         await yieldFor(startedAt)
       }
     }

@@ -3,7 +3,7 @@
 // After a small batch, a lane lingers for up to a millisecond: many callers send again immediately, and then share the next
 // batch.
 import { unavailable } from '../errors.ts'
-import { nextTurn } from '../lib/turns.ts'
+import { nextTurn } from '../lib/concurrency.ts'
 
 /** Why nothing was written: one of the items is bad, or the rows of a group are locked. */
 type Fault = 'bad_row' | 'lock_timeout'

@@ -94,7 +94,7 @@ export function createPastRecorder(
         prompt,
         missing.filter((signal) => !isCurrent(signal)),
       )
-      const more = { prompt, month, idempotencyKey: null, browserKeyId: null }
+      const more = { prompt, month, idempotencyKey: null, browserKey: null }
       const current = missing.filter(isCurrent).map((signal) => ({ ...signal, ...more }))
       const results = current.length > 0 ? await writeSignals(sql, current) : []
       const refused = results.filter(({ outcome }) => outcome === 'refused').length

@@ -2,9 +2,8 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { pruneTable } from '../db/prune.ts'
-import { createDataLoader } from '../lib/data_loader.ts'
+import { createDataLoader, createSemaphore } from '../lib/concurrency.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
-import { createSemaphore } from '../lib/semaphore.ts'
 import { dayMs } from '../lib/times.ts'
 import { type Admission, createRefusals, isFull } from '../limit/admit.ts'
 import type { Usage, UsageMonth } from '../limit/schema.ts'
@@ -12,6 +11,7 @@ import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { createGroupCommit } from './group_commit.ts'
 import {
+  type BrowserKey,
   findUsedKeys,
   idOfKey,
   type OwnedIdempotencyKey,
@@ -22,9 +22,6 @@ import {
 
 /** The metadata is JSON. */
 export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
-
-/** The browser key that a signal is counted with, and the key's limit as it was last known. */
-type BrowserKey = { id: number; monthlyLimit: number | null }
 
 /**
  * The answer to the caller. `used` and `limit` are the ones to report: the browser key's if it has a limit, else the
@@ -79,8 +76,8 @@ export function createSignalRecorder(recording: Recording, clock: Clock) {
       })
       applyResults(recording, signals, results)
       results.forEach(({ keyUsage, month }, index) => {
-        const keyId = signals[index]?.browserKeyId
-        if (keyId && keyUsage) keyRefusals.learn(keyId, month, keyUsage)
+        const key = signals[index]?.browserKey
+        if (key && keyUsage) keyRefusals.learn(key.id, month, keyUsage)
       })
       return results.map(toSignalOutcome)
     },
@@ -135,8 +132,7 @@ export function createSignalRecorder(recording: Recording, clock: Clock) {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
       const idempotencyKey = browserKey && sent !== null ? keyOfPage(browserKey, sent) : sent
-      const browserKeyId = browserKey?.id ?? null
-      const signal = { prompt, value, metadata, createdAt, month, idempotencyKey, browserKeyId, deadline }
+      const signal = { prompt, value, metadata, createdAt, month, idempotencyKey, browserKey, deadline }
       const fullKey = browserKey ? findFullKey(browserKey, month) : undefined
       const { organisationId } = prompt
       if (idempotencyKey !== null) {

@@ -11,9 +11,11 @@ export type SignalToWrite = {
   createdAt: Date
   month: Month
   idempotencyKey: string | null
-  /** The browser key whose count and limit the signal shares; null for a signal without one. */
-  browserKeyId: number | null
+  browserKey: BrowserKey | null
 }
+
+/** The key that a signal of a page is counted with, and the limit of the key that it came with. */
+export type BrowserKey = { id: number; monthlyLimit: number | null }
 
 /** The outcome of a signal, with the organisation's count after it. */
 export type WriteResult = Usage & {
@@ -44,7 +46,6 @@ type Written = {
   usedBefore: number[]
   monthLimits: number[]
   keyUsedBefore: number[] | null
-  browserKeyLimits: (number | null)[] | null
 }
 
 /** Writes are numbered, so that a result can be matched to its write. */
@@ -69,8 +70,9 @@ export async function writeSignals(
   // The finder returns the same object for the same prompt, so a batch usually has few.
   const prompts = [...new Set(signals.map(({ prompt }) => prompt))]
   const promptNumbers = new Map(prompts.map((prompt, index) => [prompt, index + 1]))
-  const hasBrowserKeys = signals.some(({ browserKeyId }) => browserKeyId !== null)
-  const browserKeys = hasBrowserKeys ? numberMonths(signals, ({ browserKeyId }) => browserKeyId) : null
+  const hasBrowserKeys = signals.some(({ browserKey }) => browserKey !== null)
+  const browserKeys = hasBrowserKeys ? numberMonths(signals, ({ browserKey }) => browserKey?.id ?? null) : null
+  const keyLimits = hasBrowserKeys ? toArray(signals.map(({ browserKey }) => browserKey?.monthlyLimit ?? 'null')) : null
   const hasMetadata = signals.some(({ metadata }) => metadata !== null)
   const metadataList = hasMetadata ? `[${signals.map(({ metadata }) => metadata ?? 'null').join(',')}]` : null
   const hasIdempotencyKeys = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
@@ -98,6 +100,7 @@ export async function writeSignals(
       browser_key_ids => ${browserKeys && toArray(browserKeys.ids)}::text::bigint[],
       browser_key_months => ${browserKeys && toArray(browserKeys.dates)}::text::date[],
       browser_key_numbers => ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
+      browser_key_limits => ${keyLimits}::text::integer[],
       write_number => ${write}::bigint
     )`
   // Two statements with the same parameters.
@@ -106,14 +109,12 @@ export async function writeSignals(
   // The result of another write would show one organisation's signals to another.
   const written = row?.result
   if (written?.write !== write) throw new Error('response does not match request')
-  const { firstId, outcomes, earlierIds, earlierTimes, usedBefore, monthLimits, keyUsedBefore, browserKeyLimits } =
-    written
-  return signals.map(({ createdAt, month }, index) => {
+  const { firstId, outcomes, earlierIds, earlierTimes, usedBefore, monthLimits, keyUsedBefore } = written
+  return signals.map(({ createdAt, month, browserKey }, index) => {
     const outcome = outcomes?.[index] ?? 'recorded'
     const earlierTime = earlierTimes?.[index]
     const monthIndex = Number(months.numbers[index]) - 1
-    const keyIndex = Number(browserKeys?.numbers[index]) - 1
-    const keyLimit = browserKeyLimits?.[keyIndex]
+    const keyUsed = browserKey && countUp(keyUsedBefore as number[], Number(browserKeys?.numbers[index]) - 1, outcome)
     return {
       outcome,
       id: outcome === 'recorded' ? firstId + index : (earlierIds?.[index] ?? null),
@@ -121,8 +122,7 @@ export async function writeSignals(
       month,
       used: countUp(usedBefore, monthIndex, outcome),
       limit: monthLimits[monthIndex] as number,
-      keyUsage:
-        keyLimit == null ? null : { used: countUp(keyUsedBefore as number[], keyIndex, outcome), limit: keyLimit },
+      keyUsage: browserKey?.monthlyLimit == null ? null : { used: keyUsed as number, limit: browserKey.monthlyLimit },
     }
   })
 }

@@ -3,9 +3,9 @@ import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
 import { defineOperations, operation } from '../http/operation.ts'
 import { pageAnswer } from '../http/paging.ts'
+import type { Limiter } from '../lib/concurrency.ts'
 import { cursorParams } from '../lib/cursor_page.ts'
 import type { HostList } from '../lib/hosts.ts'
-import type { Limiter } from '../lib/semaphore.ts'
 import {
   changeEndpoint,
   createEndpoint,

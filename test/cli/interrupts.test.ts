@@ -80,8 +80,8 @@ test('a backup leaves no unfinished file', async () => {
   // Enough for the backup to be interrupted while it writes.
   const rows = engine === 'postgres' ? 300_000 : 60_000
   await db.sql.script(`
-    insert into organisations (public_id, name, plan, created_at)
-    select 'org_many_' || n, md5(n::text), 'free', now() from generate_series(1, ${rows}) n`)
+    insert into organisations (public_id, name, plan, monthly_limit, created_at)
+    select 'org_many_' || n, md5(n::text), 'free', 1000, now() from generate_series(1, ${rows}) n`)
   await db.close()
   const folder = createFolder()
   const command = start(['backup', join(folder, 'file')])

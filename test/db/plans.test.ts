@@ -78,8 +78,8 @@ async function readSignals(replica: Client, prompt: string, key: string): Promis
 /** Rows of other organisations, none of them due to be pruned. */
 const fill = () =>
   service.services.db.sql.script(`
-    insert into organisations (public_id, name, plan, created_at)
-    select 'org_' || n, 'Other', 'free', now() from generate_series(1, ${filledRows}) n;
+    insert into organisations (public_id, name, plan, monthly_limit, created_at)
+    select 'org_' || n, 'Other', 'free', 1000, now() from generate_series(1, ${filledRows}) n;
     create temporary table others as
     select id, row_number() over () as n from organisations where name = 'Other';
     insert into api_keys (public_id, organisation_id, name, prefix, hash, scopes, created_at)

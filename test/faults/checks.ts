@@ -23,8 +23,8 @@ export function watch(sql: postgres.Sql, { organisation }: Tenant): { stop(): Pr
       select
         (select coalesce(sum(used), 0)::int from signal_usage u where u.organisation_id = o.id) as used,
         (select count(*)::int from signals s where s.organisation_id = o.id) as rows,
-        coalesce(o.monthly_limit, p.monthly_limit) as limit
-      from organisations o join plans p on p.name = o.plan
+        o.monthly_limit as limit
+      from organisations o
       where o.id = ${organisation}`
     samples += 1
     // After a downgrade there may be more than the limit, but never more than there was ever room for.

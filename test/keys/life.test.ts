@@ -115,6 +115,7 @@ test('every change is in the audit log, newest first, with who made it and witho
     { ...change, action: 'key.updated', subject: made.id, details: { name: 'two', scopes: ['signals:write'] } },
     { ...change, action: 'key.created', subject: made.id, details: { name: 'one', expires_at: null } },
     { ...change, action: 'key.created', subject: tenant.keyId, details: { name: 'test' } },
+    { ...change, action: 'organisation.created', subject: tenant.org, details: { plan: 'free', monthly_limit: 1_000 } },
   ])
   const text = JSON.stringify(entries)
   for (const hidden of [secret, made.key, rotated.key, tenant.key]) expect(text).not.toContain(hidden)

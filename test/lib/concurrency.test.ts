@@ -1,8 +1,6 @@
 import { expect, test } from 'bun:test'
-import { createDataLoader } from '../../src/lib/data_loader.ts'
+import { createDataLoader, createSemaphore, nextTurn, type PermitRequest } from '../../src/lib/concurrency.ts'
 import { runPeriodically } from '../../src/lib/periodic.ts'
-import { createSemaphore, type PermitRequest } from '../../src/lib/semaphore.ts'
-import { nextTurn } from '../../src/lib/turns.ts'
 import { eventually } from '../program.ts'
 
 test('keys requested during a look-up share the next one, which starts after they were requested', async () => {
@@ -38,39 +36,6 @@ test('a look-up that fails rejects only the keys in it', async () => {
   expect(await lookUp('a').catch((error: Error) => error.message)).toBe('down')
   fails = false
   expect(await lookUp('a')).toBe('up')
-})
-
-test('look-ups that hang hold up the others only for a moment, and no more than a few of them run at once', async () => {
-  const hung: PromiseWithResolvers<void>[] = []
-  let hangs = 1
-  const lookUp = createDataLoader(async (keys) => {
-    if (hung.length < hangs) {
-      const one = Promise.withResolvers<void>()
-      hung.push(one)
-      await one.promise
-    }
-    return new Map(keys.map((key) => [key, `found ${key}`]))
-  })
-  const first = lookUp('first')
-  await nextTurn()
-  expect(await lookUp('second')).toBe('found second')
-  expect(await lookUp('third')).toBe('found third')
-
-  hangs = 100
-  const waiting: Promise<string | undefined>[] = []
-  for (let count = 2; count <= 4; count += 1) {
-    waiting.push(lookUp(`hung ${count}`))
-    await eventually(() => hung.length, count)
-  }
-  const last = lookUp('last')
-  // The fourth is slow by now, too, but as many as may be passed have been.
-  await Bun.sleep(600)
-  expect(hung).toHaveLength(4)
-  hangs = 0
-  for (const { resolve } of hung) resolve()
-  const names = ['first', 'hung 2', 'hung 3', 'hung 4', 'last']
-  expect(await Promise.all([first, waiting, last].flat())).toEqual(names.map((name) => `found ${name}`))
-  expect(await lookUp('after')).toBe('found after')
 })
 
 test('a round that fails is reported and followed by the next, and one that takes long has none beside it', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { setPlan } from '../../src/orgs/manage.ts'
+import { type Plan, setPlan } from '../../src/orgs/manage.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { useService } from '../use.ts'
@@ -92,7 +92,7 @@ test('gives the last units to exactly as many of the racing callers, and takes n
 
 test('a change of plan holds within a second', async () => {
   const tenant = await service.createTenant(2)
-  const changePlan = (plan: string, limit: number | null) =>
+  const changePlan = (plan: Plan, limit: number | null) =>
     setPlan(service.services.db, service.clock, tenant.org, plan, limit)
   expect(await post(tenant, 3)).toEqual([201, 201, 429])
   await changePlan('free', 3)
@@ -108,7 +108,7 @@ test('a change of plan holds within a second', async () => {
   expect(body.error).toMatchObject({ limit: 1, used: 5 })
 })
 
-test.each([
+test.each<[Plan, number]>([
   ['free', 1_000],
   ['team', 10_000],
   ['business', 100_000],

@@ -23,7 +23,7 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
     begin
       perform write_signals(
         '{1}', '{2026-11-01}', '{1}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null,
-        null, null, 1
+        null, null, null, 1
       );
     exception when others then
       insert into said values (sqlerrm);
@@ -44,7 +44,7 @@ test('finding a count costs the same however many of its versions cannot be remo
     async (sql) => {
       const write = `write_signals(
       '{${organisationId}}', '{${month.name}-01}', '{1}', '{${id}}', '{${organisationId}}', '{${tenant.prompt}}', '{1}',
-      '{1}', '{true}', null, '{0}', null, null, null, null, null, null, 1
+      '{1}', '{true}', null, '{0}', null, null, null, null, null, null, null, 1
     )`
       await sql.script(`
       do $$
@@ -113,7 +113,7 @@ test.each([false, true])('outcomes and counts are the same when commits are earl
   const prompt = await requirePrompt(sql, tenant.prompt)
   const [createdAt, month] = [new Date(), monthOf(new Date())]
   const write = (...sent: [value: 'positive' | 'negative', idempotencyKey: string | null][]) => {
-    const common = { prompt, metadata: null, createdAt, month, browserKeyId: null }
+    const common = { prompt, metadata: null, createdAt, month, browserKey: null }
     const signals = sent.map(([value, idempotencyKey]) => ({ ...common, value, idempotencyKey }))
     return writeSignals(sql, signals, { commitsEarly })
   }

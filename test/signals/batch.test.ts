@@ -1,11 +1,10 @@
 import { beforeEach, expect, spyOn, test } from 'bun:test'
+import { unavailable } from '../../src/errors.ts'
 import { pruneIdempotencyKeys } from '../../src/signals/record.ts'
 import { invalid } from '../client.ts'
-import { engine } from '../harness.ts'
-import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
-import { countOf, organisationIdOf, postBatch, postText, statusesOf } from './fixtures.ts'
+import { countOf, postBatch, postText, statusesOf } from './fixtures.ts'
 
 const now = '2026-11-14T23:35:00.500Z'
 const positive = { value: 'positive' }
@@ -238,12 +237,6 @@ test('signals are accepted in order until the month is full, and the limit is ex
   await expectCount(4, small)
 })
 
-test('near the limit a batch corrects the gate, so that the gate keeps later requests off Postgres', async () => {
-  await record(Array(9).fill(positive))
-  const key = `signals:{${await organisationIdOf(service, tenant)}}:2026-11`
-  await eventually(() => service.testRedis.get(key), '9')
-})
-
 test('batches and single signals that race share the limit exactly', async () => {
   const shared = await service.createTenant(50)
   const answers = await Promise.all(
@@ -285,30 +278,25 @@ test('while one organisation sends large batches without a pause, another waits 
   ])
 })
 
-test('a batch is one transaction or, on the embedded engine, steps between which others are served', async () => {
-  const [busy, calm] = [await service.createTenant(950), await service.createTenant(10)]
+test('a batch is recorded as a whole or not at all', async () => {
+  const own = await service.createTenant(2_000)
   const { db } = service.services
-  await service.postSignal(calm.prompt, calm.key)
   const { transaction } = db
-  const transactions = spyOn(db, 'transaction')
-  const another = async () => expect((await service.postSignal(calm.prompt, calm.key)).status).toBe(201)
-  // The second step begins once another organisation was served.
-  transactions.mockImplementationOnce(transaction).mockImplementationOnce(async (...given) => {
-    await another()
-    expect(transactions).toHaveBeenCalledTimes(2)
-    return transaction(...given)
-  })
-  try {
-    const batch = await record(Array(1_000).fill(positive), busy)
-    expect(statusesOf(batch)).toEqual([...Array(950).fill(201), ...Array(50).fill(429)])
-    expect(transactions).toHaveBeenCalledTimes(engine === 'embedded' ? 10 : 1)
-    const large = record(Array(64).fill({ ...positive, metadata: { text: 'x'.repeat(16_000) } }), calm)
-    expect((await large).status).toBe(200)
-    expect(transactions).toHaveBeenCalledTimes(engine === 'embedded' ? 10 + 5 : 2)
-  } finally {
-    transactions.mockRestore()
-  }
-  await expectCount(950, busy)
+  const failing = spyOn(db, 'transaction').mockImplementationOnce((work, ...rest) =>
+    transaction(
+      async (sql) => {
+        await work(sql)
+        throw unavailable('timeout')
+      },
+      ...rest,
+    ),
+  )
+  const signals = Array(1_000).fill({ ...positive, metadata: { text: 'x'.repeat(1_000) } })
+  expect((await record(signals, own)).status).toBe(503)
+  failing.mockRestore()
+  await expectCount(0, own)
+  expect((await record(signals, own)).status).toBe(200)
+  await expectCount(1_000, own)
 })
 
 test('beyond its share of bytes in flight an organisation gets an error immediately, and others do not', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { UnavailableError } from '../../src/errors.ts'
-import { nextTurn } from '../../src/lib/turns.ts'
+import { nextTurn } from '../../src/lib/concurrency.ts'
 import { createGroupCommit } from '../../src/signals/group_commit.ts'
 
 type Options = Partial<Parameters<typeof createGroupCommit<string, string>>[0]>

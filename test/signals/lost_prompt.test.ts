@@ -136,7 +136,9 @@ test('a signal is not counted for the browser key of another organisation that h
   const prompt = await requirePrompt(db.sql, tenant.prompt)
   const createdAt = clock.now()
   const signal = { prompt, value: 'positive' as const, metadata: null, createdAt, idempotencyKey: null }
-  const writing = writeSignals(db.sql, [{ ...signal, month: monthOf(createdAt), browserKeyId: row?.id as number }])
+  const writing = writeSignals(db.sql, [
+    { ...signal, month: monthOf(createdAt), browserKey: { id: row?.id as number, monthlyLimit: null } },
+  ])
   // `rejects` blocks the messages of the embedded engine's thread.
   expect(await writing.catch((error) => error)).toMatchObject({ code: '23503' })
   expect(await usedBy(service, id)).toBe(0)

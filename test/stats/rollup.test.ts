@@ -34,7 +34,7 @@ const write = (sql: Sql, prompt: Prompt, drafts: Draft[]) =>
       createdAt: new Date(now.getTime() - minutesAgo * 60_000),
       month: monthOf(now),
       idempotencyKey: null,
-      browserKeyId: null,
+      browserKey: null,
     })),
   )
 

@@ -1,5 +1,44 @@
 import { unavailable } from '../errors.ts'
 
+/** Resolves in the next turn of the event loop, when the requests that have arrived by now were read. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Runs one look-up at a time. Keys requested meanwhile share the next, so a value is never older than its request. */
+export function createDataLoader<Value, Key = string>(
+  /** Finds the values, by the id of each key. */
+  lookUp: (keys: Key[]) => Promise<Map<string, Value>>,
+  idOf: (key: Key) => string = String,
+  maxBatch = Number.POSITIVE_INFINITY,
+): (key: Key) => Promise<Value | undefined> {
+  const queued = new Map<string, PromiseWithResolvers<Value | undefined> & { key: Key }>()
+  let isRunning = false
+
+  async function runAll(): Promise<void> {
+    while (queued.size > 0) {
+      const batch = [...queued].slice(0, maxBatch)
+      for (const [id] of batch) queued.delete(id)
+      try {
+        const found = await lookUp(batch.map(([, { key }]) => key))
+        for (const [id, { resolve }] of batch) resolve(found.get(id))
+      } catch (error) {
+        for (const [, { reject }] of batch) reject(error)
+      }
+    }
+    isRunning = false
+  }
+
+  return (key) => {
+    const id = idOf(key)
+    const pending = queued.get(id) ?? { ...Promise.withResolvers<Value | undefined>(), key }
+    queued.set(id, pending)
+    if (!isRunning) {
+      isRunning = true
+      nextTurn().then(runAll)
+    }
+    return pending.promise
+  }
+}
+
 export type PermitRequest = {
   /** Undefined for work of the operator, or of several tenants. */
   tenant?: unknown
