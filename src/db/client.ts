@@ -72,6 +72,8 @@ const [maxWaitingTransactions, maxWaitingPerTenant] = [500, 100]
  * starts has waited for as long as it may, and must still be in time for its client.
  */
 const heavyReads = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50, patienceMs: 2_000 }
+/** How long the embedded engine rests from transactions, at most. After a long one, the next must still be in time. */
+const maxRestMs = 200
 /** The share of the query timeout that is left for a commit: a transaction must end before its caller gets an error. */
 const commitShare = 0.1
 /** A server whose connection is alive reports a `statement_timeout` within this time. */
@@ -191,9 +193,9 @@ export function openClient(target: Target, options: ClientOptions): Db {
         // so there they are awaited.
         return await (isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended)
       } finally {
-        // The embedded engine does nothing else during a transaction. Statements that wait get as much time after it.
+        // The embedded engine does nothing else during a transaction. Statements that wait get up to as much time after it.
         if (isRemote || pending === 0) release()
-        else yieldFor(startedAt).then(release)
+        else yieldFor(Math.max(startedAt, performance.now() - maxRestMs)).then(release)
       }
     },
     heavyRead: (organisationId, read) => limitHeavyReads(read, { tenant: organisationId }),
