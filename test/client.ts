@@ -37,6 +37,13 @@ export const invalid = (...details: (string | [path: string, message: unknown])[
   },
 })
 
+/** The status and the error of an answer, without what differs between any two. */
+export const errorOf = ({ status, body }: Pick<Answer, 'status' | 'body'>) => ({
+  status,
+  ...body.error,
+  request_id: null,
+})
+
 /** Sends a signal without the checks, which would slow a load down. */
 export const sendSignal = (url: string, { prompt, key }: Tenant, body = '{"value":"positive"}'): Promise<Response> =>
   fetch(`${url}/api/v1/prompts/${prompt}/signals`, {

@@ -107,6 +107,16 @@ export async function eventually(read: () => unknown, wanted: unknown, deadlineM
   expect(answer).toEqual(wanted)
 }
 
+/** Repeats a call, one after another, until the work ends. Returns its result. */
+export async function during<T>(work: Promise<T>, call: () => Promise<unknown>): Promise<T> {
+  let isOver = false
+  const ended = work.finally(() => {
+    isOver = true
+  })
+  while (!isOver) await call()
+  return ended
+}
+
 /** Waits until one statement with this text waits for a lock. Asks outside of the caller's transaction. */
 export const untilLocked = ({ sql }: Db, text: string): Promise<void> =>
   eventually(async () => {

@@ -21,8 +21,7 @@ test('records a signal and returns its id, value and time', async () => {
   service.clock.set('2026-11-14T23:35:00.123Z')
   const answer = await service.postSignal(tenant.prompt, tenant.key, { value: 'negative', metadata: { a: 1 } })
   const data = { id: expect.any(Number), value: 'negative', created_at: '2026-11-14T23:35:00.123Z' }
-  expect(answer.status).toBe(201)
-  expect(answer.body).toEqual({ data })
+  expect([answer.status, answer.body]).toEqual([201, { data }])
   const [row] = await service.services.db.sql`
     select s.value, s.metadata, s.created_at, p.public_id as prompt, o.public_id as org
     from signals s join prompts p on p.id = s.prompt_id join organisations o on o.id = s.organisation_id
@@ -37,23 +36,21 @@ test('records a signal and returns its id, value and time', async () => {
 })
 
 test.each([
-  'application/json',
-  'Application/JSON',
-  'APPLICATION/JSON; charset=utf-8',
-  'application/json;charset=UTF-8',
-  'application/json ; x=y',
-])('takes the content type %p', async (type) => {
-  expect((await post('{"value":"positive"}', { 'content-type': type })).status).toBe(201)
+  ['application/json', 201],
+  ['Application/JSON', 201],
+  ['APPLICATION/JSON; charset=utf-8', 201],
+  ['application/json;charset=UTF-8', 201],
+  ['application/json ; x=y', 201],
+  ['text/plain', 422],
+  ['application/jsonp', 422],
+  ['application/vnd.api+json', 422],
+  ['multipart/form-data', 422],
+  ['json', 422],
+  ['', 422],
+])('the content type %p is answered with %d', async (type, expected) => {
+  const { status, body } = await post(new TextEncoder().encode('{"value":"positive"}'), { 'content-type': type })
+  expect([status, body.error?.code]).toEqual([expected, expected === 422 ? 'validation_error' : undefined])
 })
-
-test.each(['text/plain', 'application/jsonp', 'application/vnd.api+json', 'multipart/form-data', 'json', ''])(
-  'rejects the content type %p',
-  async (type) => {
-    const { status, body } = await post(new TextEncoder().encode('{"value":"positive"}'), { 'content-type': type })
-    expect(status).toBe(422)
-    expect(body.error.code).toBe('validation_error')
-  },
-)
 
 test.each([
   ['', ''],
@@ -75,15 +72,9 @@ test.each([
 ] as [string, Bun.BodyInit][])('rejects a body that is %s, and counts nothing', async (_, text) => {
   const before = await countOf(service, tenant)
   const { status, body } = await post(text)
-  expect(status).toBe(422)
-  expect(body).toEqual({
-    error: {
-      code: 'validation_error',
-      message: expect.any(String),
-      details: expect.arrayContaining([{ path: expect.any(String), message: expect.any(String) }]),
-      request_id: expect.any(String),
-    },
-  })
+  const details = expect.arrayContaining([{ path: expect.any(String), message: expect.any(String) }])
+  const shown = { message: expect.any(String), details, request_id: expect.any(String) }
+  expect([status, body]).toEqual([422, { error: { code: 'validation_error', ...shown } }])
   expect(await countOf(service, tenant)).toEqual(before)
 })
 
@@ -120,6 +111,7 @@ test.each([
   ['nested 32 deep', nested(32), 201],
   ['nested 33 deep', nested(33), 422],
   ['nested 32 deep in lists', `{"a":${'['.repeat(31)}${']'.repeat(31)}}`, 201],
+  ['the largest number', '{"a":[1e131071]}', 201],
 ])('metadata of %s', async (_, metadata, expected) => {
   expect((await post(`{"value":"positive","metadata":${metadata}}`)).status).toBe(expected)
 })
@@ -134,7 +126,10 @@ test.each<[string, ...string[]]>([
   ['{"a":1e999999999999}', '/metadata/a'],
   ['{"a":0e-99999}', '/metadata/a'],
   ['{"a":"\\u0000","b":2,"c":"\\ud83d"}', '/metadata/a', '/metadata/c'],
+  ['{"a":[1e131071,1e131071,1e131071]}', '/metadata/a/1', '/metadata/a/2'],
+  ['{"b~/":"\\u0000","\\udbff":[9,"\\ude00"]}', '/metadata/b~0~1', '/metadata/\udbff', '/metadata/\udbff/1'],
   [`{"a":${'['.repeat(32)}${']'.repeat(32)}}`, `/metadata/a${'/0'.repeat(31)}`],
+  [`{"a":${'['.repeat(33)}${']'.repeat(33)}}`, `/metadata/a${'/0'.repeat(31)}`],
   ['{"a":1},"m\\u0065tadata":{"b":"\\u0000"}', '/metadata/b'],
 ])('rejects what Postgres cannot keep, and names its place: %s', async (metadata, ...paths) => {
   expect(await post(`{"value":"positive","metadata":${metadata}}`)).toMatchObject(invalid(...paths))
@@ -206,20 +201,4 @@ test(`what is let pass, Postgres keeps as sent and at a bounded size; what is re
   }
   expect(kept).toBeGreaterThan(200)
   expect(kept).toBeLessThan(1_800)
-})
-
-test.each([
-  ['[1e131071]', []],
-  ['[1e131071,1e131071,1e131071]', ['/metadata/a/1', '/metadata/a/2']],
-  ['{"b~/":"\\u0000","\\ud800":[9,"\\ude00"]}', ['/metadata/a/b~0~1', '/metadata/a/\ud800', '/metadata/a/\ud800/1']],
-  [`${'['.repeat(31)}${']'.repeat(31)}`, []],
-  [`${'['.repeat(33)}${']'.repeat(33)}`, [`/metadata/a${'/0'.repeat(31)}`]],
-])('%s is rejected with the path of what cannot be stored', (json, paths) => {
-  const body = `{"metadata":{"a":${json}}}`
-  const reject = () => writeMetadata(keepNumbers(body, JSON.parse(body)).metadata)
-  if (paths.length === 0) expect(reject).not.toThrow()
-  else
-    expect(reject).toThrow(
-      expect.objectContaining({ context: { details: paths.map((path) => expect.objectContaining({ path })) } }),
-    )
 })
