@@ -6,7 +6,16 @@ import { gunzipSync } from 'node:zlib'
 import { backupOf, filesOf, lockDataDir } from '../../src/db/data_dir.ts'
 import { type Client, createClient } from '../client.ts'
 import { createDatabase, createDatabaseWithTenant, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, eventually, run, startServer } from '../program.ts'
+import {
+  createFolder,
+  createOperator,
+  createTenant,
+  during,
+  eventually,
+  run,
+  type Settings,
+  startServer,
+} from '../program.ts'
 import { entry } from '../service.ts'
 import { postText } from '../signals/fixtures.ts'
 import { openDb } from '../tenant.ts'
@@ -14,6 +23,13 @@ import { closeAfterTest } from '../use.ts'
 
 const folder = createFolder()
 const own = async (database: Promise<TestDatabase>) => (await closeAfterTest(database)).settings
+
+/** The service on a database; it must stop cleanly. */
+async function serve(settings: Settings) {
+  const server = await startServer(settings)
+  const stop = async () => expect(await server.stop()).toBe(0)
+  return { operator: createOperator(settings), client: await createClient(server.url), stop }
+}
 
 type Rows = (string | null)[][]
 
@@ -34,9 +50,7 @@ function readTables(file: string): Record<string, Rows> {
 test('a restored service goes on where the backup was taken: keys, ids, history, counts, repeats', async () => {
   const from = await own(createDatabase())
   const file = join(folder, 'service.backup')
-  const server = await startServer(from)
-  const client = await createClient(server.url)
-  const operator = createOperator(from)
+  const { client, operator, stop } = await serve(from)
   const tenant = await createTenant(from, 5)
   const imported = [entry({ prompt: tenant.prompt }), entry({ prompt: tenant.prompt, commit_sha: 'second' })]
   const stdin = imported.map((one) => JSON.stringify(one)).join('\n')
@@ -50,54 +64,51 @@ test('a restored service goes on where the backup was taken: keys, ids, history,
   expect(made).toEqual({ file, bytes: statSync(file).size, rows: expect.any(Number) })
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(readdirSync(folder)).toEqual(['service.backup'])
-  expect(await server.stop()).toBe(0)
+  await stop()
 
   const to = await own(createEmptyDatabase())
   expect(await createOperator(to).one('restore', file)).toEqual({ rows: made.rows, version: expect.any(Number) })
-  const again = await startServer(to)
-  const there = await createClient(again.url)
+  const { client: there, stop: stopThere } = await serve(to)
   expect((await there.getHistory(tenant.prompt, tenant.key)).body).toEqual(history.body)
   const repeated = await post(there)
   expect([repeated.status, repeated.body]).toEqual([201, first.body])
   expect(repeated.headers.get('idempotent-replayed')).toBe('true')
-  const ids = []
-  for (let count = 0; count < 3; count += 1) {
-    ids.push((await there.postSignal(tenant.prompt, tenant.key)).body.data.id)
+  for (const _ of [1, 2, 3]) {
+    const { body } = await there.postSignal(tenant.prompt, tenant.key)
+    expect(body.data.id).toBeGreaterThan(second.body.data.id)
   }
-  expect(ids.every((id) => id > second.body.data.id)).toBe(true)
   const refused = await there.postSignal(tenant.prompt, tenant.key)
   expect([refused.status, refused.body.error.used, refused.body.error.limit]).toEqual([429, 5, 5])
-  expect(await again.stop()).toBe(0)
+  await stopThere()
 })
 
 test('a backup under load has all that was acknowledged before it, counts what it has, and fails no request', async () => {
   const settings = await own(createDatabase())
   const file = join(folder, 'load.backup')
-  const server = await startServer(settings)
+  const { client, operator, stop } = await serve(settings)
   const { key, prompt } = await createTenant(settings, 1_000_000)
-  const client = await createClient(server.url)
   const acknowledged: number[] = []
   const statuses = new Set<number>()
-  let settled = false
-  const callers = Array.from({ length: 20 }, async () => {
-    while (!settled) {
-      const { status, body } = await client.postSignal(prompt, key)
-      statuses.add(status)
-      acknowledged.push(body.data.id)
-    }
-  })
-  await eventually(() => acknowledged.length > 300, true)
-  const before = [...acknowledged]
-  await createOperator(settings).one('backup', file)
-  settled = true
-  await Promise.all(callers)
+  const post = async () => {
+    const { status, body } = await client.postSignal(prompt, key)
+    statuses.add(status)
+    acknowledged.push(body.data.id)
+  }
+  let before: number[] = []
+  const backUp = async () => {
+    await eventually(() => acknowledged.length > 300, true)
+    before = [...acknowledged]
+    await operator.one('backup', file)
+  }
+  const backup = backUp()
+  await Promise.all(Array.from({ length: 20 }, () => during(backup, post)))
   expect([...statuses]).toEqual([201])
   expect(acknowledged.length).toBeGreaterThan(before.length)
   const { signals = [], signal_usage: usage = [] } = readTables(file)
   const kept = new Set(signals.map(([id]) => Number(id)))
   expect(before.filter((id) => !kept.has(id))).toEqual([])
   expect(usage.map(([, , used]) => used)).toEqual([`${kept.size}`])
-  expect(await server.stop()).toBe(0)
+  await stop()
 })
 
 test('restore rejects a database in use, and backup an empty one', async () => {
@@ -130,8 +141,7 @@ if (engine === 'embedded') {
   test('the copy that a backup works on beside a server is one at a time, and does not stay', async () => {
     const settings = await own(createDatabase())
     const place = join(settings.DATA_DIR as string, 'backup')
-    const server = await startServer(settings)
-    const operator = createOperator(settings)
+    const { operator, stop } = await serve(settings)
     // The file is what a killed backup leaves.
     mkdirSync(join(place, 'copy/pgdata'), { recursive: true })
     writeFileSync(join(place, 'copy/pgdata/PG_VERSION'), 'half')
@@ -143,31 +153,25 @@ if (engine === 'embedded') {
     )
     lock?.release()
     expect(existsSync(join(folder, 'second.backup'))).toBe(false)
-    expect(await server.stop()).toBe(0)
+    await stop()
   })
 
   test('the server writes nothing beside the half of a copy for which the disk may be full', async () => {
     const settings = await own(createDatabase())
     const { copy } = backupOf(settings.DATA_DIR as string)
-    const server = await startServer(settings)
+    const { operator, stop } = await serve(settings)
     const db = await openDb(settings)
     // It cannot be copied.
     Bun.spawnSync(['mkfifo', join(filesOf(settings.DATA_DIR as string), 'pipe')])
-    let isSettled = false
-    const failing = createOperator(settings)
-      .errorLine('backup', join(folder, 'half.backup'))
-      .finally(() => {
-        isSettled = true
-      })
     const copies = new Set<boolean>()
-    while (!isSettled) {
+    const failure = await during(operator.errorLine('backup', join(folder, 'half.backup')), async () => {
       await db.sql`select 1`
       copies.add(existsSync(filesOf(copy)))
       await Bun.sleep(0)
-    }
-    expect(await failing).toContain('pipe')
+    })
+    expect(failure).toContain('pipe')
     expect([...copies]).toEqual([false])
     await db.close()
-    expect(await server.stop()).toBe(0)
+    await stop()
   })
 }

@@ -12,10 +12,7 @@ import { migrate, readSchemaVersion } from '../../src/db/migrations.ts'
 import { maxLineLength, openInput } from '../../src/lib/input.ts'
 import { migrations } from '../../src/platform.ts'
 import { inFullRun } from '../full.ts'
-import { createDatabaseWithTenant, createEmptyDatabase } from '../harness.ts'
-import { createFolder, onTerminal, rejectionOf } from '../program.ts'
-import { entry } from '../service.ts'
-import { closeAfterTest } from '../use.ts'
+import { createFolder, rejectionOf } from '../program.ts'
 import { useEmptyDatabases } from './empty.ts'
 
 /** Enough rows that the database has some of them before the end of the file is read. */
@@ -48,14 +45,14 @@ async function tryRestore(content: Uint8Array): Promise<string | number> {
   }
 }
 
+const flip = (place: number, bit: number) => whole.with(place, (whole[place] as number) ^ bit)
+
 // The ten bytes of the header of gzip are tried apart: some of them mean nothing.
 const places = Array.from({ length: FLIPS }, (_, index) => Math.floor(10 + (index * (whole.length - 11)) / (FLIPS - 1)))
 
 test.each([0, 1, 2, 3])('a flipped bit anywhere is called damage, and nothing is restored: part %d', async (part) => {
   for (const place of places.filter((_, index) => index % 4 === part)) {
-    const flipped = Buffer.from(whole)
-    flipped[place] = (flipped[place] as number) ^ (1 << (place % 8))
-    const outcome = await tryRestore(flipped)
+    const outcome = await tryRestore(flip(place, 1 << (place % 8)))
     expect([place, outcome]).toEqual([place, expect.stringContaining('damaged')])
   }
 })
@@ -117,9 +114,7 @@ test.each<[string, Uint8Array, string]>([
 
 test('a bit flipped in the header of gzip is damage, or means nothing and loses nothing', async () => {
   for (const place of HEADER) {
-    const flipped = Buffer.from(whole)
-    flipped[place] = (flipped[place] as number) ^ 4
-    const outcome = await tryRestore(flipped)
+    const outcome = await tryRestore(flip(place, 4))
     if (typeof outcome === 'string') expect([place, outcome]).toEqual([place, expect.stringContaining('damaged')])
     else {
       expect(outcome).toBeGreaterThanOrEqual(ROWS)
@@ -159,21 +154,6 @@ test('a backup that fails half-way leaves the one before it, and nothing else', 
   expect(await rejectionOf(writeFile(file, fill))).toBe('the database is gone')
   expect(readFileSync(file, 'utf8')).toBe('the one before')
   expect(readdirSync(folder)).toEqual(['backup'])
-})
-
-test('backup, restore and import show how far they are, on a terminal alone', async () => {
-  const database = await closeAfterTest(createDatabaseWithTenant())
-  const empty = await closeAfterTest(createEmptyDatabase())
-  const folder = createFolder()
-  const { prompt } = database.tenant
-  const lines = join(folder, 'lines')
-  await Bun.write(lines, `${JSON.stringify(entry({ prompt }))}\n${JSON.stringify(entry({ prompt }))}\n`)
-  const imported = await onTerminal(['history', 'import', lines], database.settings)
-  expect(imported).toContain('\r2 lines recorded, 100 %')
-  expect(imported).toEndWith('\r\u001b[Krecorded 2, already known 0\r\n')
-  const file = join(folder, 'backup')
-  expect(await onTerminal(['backup', file], database.settings)).toMatch(/\r\d+ rows/)
-  expect(await onTerminal(['restore', file], empty.settings)).toMatch(/\r\d+ rows, 100 %/)
 })
 
 test('a count has its share where it is known', () => {

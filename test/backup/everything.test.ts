@@ -11,6 +11,13 @@ import { useEmptyDatabases } from './empty.ts'
 
 const openEmpty = useEmptyDatabases()
 
+async function openMigrated(script: string, schema = migrations): Promise<Db> {
+  const db = await openEmpty()
+  await migrate(db, schema)
+  await db.sql.script(script)
+  return db
+}
+
 async function backUp(db: Db): Promise<string[]> {
   let text = ''
   await writeBackup(db, systemClock, 'test', async (more) => {
@@ -44,9 +51,7 @@ const rows = `
     (null, null, 'NaN', '-Infinity', '{}', '{}', null, '', 'null', 'infinity', null);`
 
 test('the entries of histories are read fifty at a time, because their texts may be large', async () => {
-  const db = await openEmpty()
-  await migrate(db, migrations)
-  await db.sql.script(`
+  const db = await openMigrated(`
     insert into organisations (public_id, name, plan, monthly_limit, created_at) values ('org_a', 'A', 'free', 1, now());
     insert into history_entries (
       organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at, text
@@ -67,10 +72,8 @@ test('the entries of histories are read fifty at a time, because their texts may
 })
 
 test('a table that a later migration adds is backed up and restored, to the last digit', async () => {
-  const [source, target] = [await openEmpty(), await openEmpty()]
   const schema = [...migrations, later]
-  await migrate(source, schema)
-  await source.sql.script(rows)
+  const [source, target] = [await openMigrated(rows, schema), await openEmpty()]
   const lines = await backUp(source)
   // Its name comes first, but what it points to is needed before it.
   const tables = lines.filter((line) => line.startsWith('{"table"')).map((line) => JSON.parse(line).table)
@@ -89,9 +92,8 @@ test('a table that a later migration adds is backed up and restored, to the last
 })
 
 test('a key that was rotated to one far behind it is restored', async () => {
-  const [source, target] = [await openEmpty(), await openEmpty()]
-  await migrate(source, migrations)
-  await source.sql.script(`
+  const target = await openEmpty()
+  const source = await openMigrated(`
     insert into organisations (public_id, name, plan, monthly_limit, created_at) values ('org_a', 'A', 'free', 1, now());
     insert into api_keys (public_id, organisation_id, name, prefix, hash, scopes, created_at)
     select 'key_' || n, o.id, 'k', 'psk_', sha256(n::text::bytea), '{signals:write}', now()
@@ -109,8 +111,7 @@ test('a key that was rotated to one far behind it is restored', async () => {
 })
 
 test('a backup of an older release is restored and migrated; one of a newer release is rejected', async () => {
-  const [source, target] = [await openEmpty(), await openEmpty()]
-  await migrate(source, migrations)
+  const [source, target] = [await openMigrated(''), await openEmpty()]
   const lines = await backUp(source)
   const schema = [...migrations, later]
   expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 0, version: schema.length })
@@ -128,9 +129,8 @@ test('a backup of an older release is restored and migrated; one of a newer rele
 })
 
 test('restored endpoints send nothing until they are enabled, and then what was pending', async () => {
-  const [source, target] = [await openEmpty(), await openEmpty()]
-  await migrate(source, migrations)
-  await source.sql.script(`
+  const target = await openEmpty()
+  const source = await openMigrated(`
     insert into organisations (public_id, name, plan, monthly_limit, created_at) values ('org_a', 'A', 'free', 1, now());
     insert into webhook_endpoints (public_id, organisation_id, kind, url, secret, created_at, disabled_at, disabled_reason)
     select 'whe_' || n, o.id, 'webhook', 'https://example.com', 'whsec_', now(), d.at, d.reason

@@ -10,9 +10,9 @@ import { eraseLastSignals } from '../../src/signals/erase.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { push } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
-import { eventually, rejectionOf, untilLocked } from '../program.ts'
+import { during, eventually, rejectionOf, untilLocked } from '../program.ts'
 import { entry } from '../service.ts'
-import { countOf, fillEvery, startReplica } from '../signals/fixtures.ts'
+import { countOf, fillEvery, postBatch, startReplica } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
 const service = useService()
@@ -76,15 +76,8 @@ test('an erased prompt leaves no row, but the month’s usage, the audit entry a
   const { prompt, id, tenant, prompts } = await createFull()
   const { key } = await service.createKey(tenant, ['keys:read', 'prompts:read'])
   expect(await tablesWith(id)).toEqual([
-    ...[
-      'checked_prompts',
-      'github_affected_prompts',
-      'history_entries',
-      'history_ranks',
-      'idempotency_keys',
-      'merged_commits',
-    ],
-    ...['signal_commit_counts', 'signal_counts', 'signal_watermarks', 'signals'],
+    ...['checked_prompts', 'github_affected_prompts', 'history_entries', 'history_ranks', 'idempotency_keys'],
+    ...['merged_commits', 'signal_commit_counts', 'signal_counts', 'signal_watermarks', 'signals'],
   ])
   await db.sql`
     insert into webhook_events (public_id, organisation_id, type, dedup_key, data, created_at)
@@ -100,9 +93,8 @@ test('an erased prompt leaves no row, but the month’s usage, the audit entry a
   expect(await textsOf(tenant)).toEqual([{ text: 'of both' }])
   expect((await service.getHistory(prompts.farewell, tenant.key)).body.data).toHaveLength(1)
   const { body } = await service.get('/audit?limit=1', key)
-  expect(body.data[0]).toMatchObject({
-    ...{ actor: 'cli', action: 'prompt.erased', subject: prompt, details: { name: 'greeting' } },
-  })
+  const details = { name: 'greeting' }
+  expect(body.data).toMatchObject([{ actor: 'cli', action: 'prompt.erased', subject: prompt, details }])
   const listed = (await service.get('/prompts?archived=all', key)).body.data
   expect(listed.map((one: { id: string }) => one.id)).not.toContain(prompt)
 })
@@ -124,21 +116,14 @@ test('replicas that know a prompt record nothing once it is erased, and soon for
   const write = async () => {
     const signal = { value: 'negative' }
     const answers = await Promise.all([
-      ...[service, replica].map(({ post }) => post(`/prompts/${prompt}/signals`, tenant.key, signal)),
-      ...[service, replica].map(({ post }) =>
-        post(`/prompts/${prompt}/signals/batch`, tenant.key, { signals: [signal] }),
-      ),
+      ...[service, replica].map(({ postSignal }) => postSignal(prompt, tenant.key, signal)),
+      ...[service, replica].map((client) => postBatch(client, { ...tenant, prompt }, [signal])),
       service.post(`/prompts/${prompt}/history`, tenant.key, entry()),
     ])
     return answers.map(({ status, body }) => body.data?.[0]?.status ?? status)
   }
   expect(new Set(await write())).toEqual(new Set([201]))
-  let isErased = false
-  const erasing = erase(prompt).finally(() => {
-    isErased = true
-  })
-  while (!isErased) await write()
-  await erasing
+  await during(erase(prompt), write)
   expect(new Set(await write())).toEqual(new Set([404]))
   expect(await tablesWith(id)).toEqual([])
   const get = () => replica.get(`/prompts/${prompt}/signals`, tenant.key)
