@@ -204,13 +204,17 @@ test.each([
 
 test('links keep the filters, and begin with the public address of the service', async () => {
   const { db, clock, log } = service.services
-  const services = createServices({ db, clock, log }, { PUBLIC_URL: 'https://example.com/prompts/v2' })
-  const path = `/api/v1/prompts/${tenant.prompt}/history`
+  const app = createApp(createServices({ db, clock, log }, { PUBLIC_URL: 'https://example.com/prompts/v2' }))
+  const linksOf = async (path: string) => {
+    const headers = { authorization: `Bearer ${tenant.key}` }
+    return (await app.fetch(new Request(`http://localhost${path}`, { headers }))).headers.get('link')
+  }
   const query = `limit=2&action=deployed&branch=${branch.replace('%20', '+')}`
-  const { headers } = await createApp(services).fetch(
-    new Request(`http://localhost${path}?${query}`, { headers: { authorization: `Bearer ${tenant.key}` } }),
-  )
-  expect(headers.get('link')).toStartWith(`<https://example.com/prompts/v2${path}?page=1&${query}>; rel="first"`)
+  const path = `/api/v1/prompts/${tenant.prompt}`
+  const address = `https://example.com/prompts/v2${path}`
+  expect(await linksOf(`${path}/history?${query}`)).toStartWith(`<${address}/history?page=1&${query}>; rel="first"`)
+  for (const _ of [1, 2]) await service.postSignal(tenant.prompt, tenant.key)
+  expect(await linksOf(`${path}/signals?limit=1`)).toStartWith(`<${address}/signals?limit=1&cursor=`)
 })
 
 test('places late arrivals by time, and ties by the order of arrival', async () => {
