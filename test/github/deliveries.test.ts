@@ -5,7 +5,7 @@ import { pruneGithub } from '../../src/github/settings.ts'
 import type { Answer } from '../client.ts'
 import { useOwnService } from '../use.ts'
 import { change, createHook, headersOf, hookEachTest, paths, type Sending } from './hook.ts'
-import { merged, ping, pullRequest, push, sha } from './payloads.ts'
+import { ping, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest(useOwnService())
 
@@ -116,12 +116,12 @@ test('a delivery that is sent again does nothing, whatever happened since', asyn
   const opening = pullRequest('opened', { head: 'main' })
   await hook.send('push', deploy())
   expect(await hook.send('pull_request', opening, { delivery })).toBe(1)
-  await hook.send('pull_request', pullRequest('closed', { head: 'main', closedAt: '2026-11-14T14:00:00Z' }))
+  await hook.pull('closed', { head: 'main', closedAt: '2026-11-14T14:00:00Z' })
   const before = await hook.history('greeting')
   const { body } = await hook.deliver('pull_request', { ...opening, action: 'reopened' }, { delivery })
   const repeated = { recorded: 0, outcome: 'repeated', message: 'The event was already recorded.' }
   expect(body.data).toEqual(repeated)
-  await hook.send('push', push({ commits: [{ modified: [paths.farewell] }] }))
+  await hook.push({ commits: [{ modified: [paths.farewell] }] })
   expect(await hook.history('greeting')).toEqual(before)
   expect((await hook.history('farewell')).map(({ action }) => action)).toEqual(['deployed'])
 })
@@ -146,7 +146,7 @@ test('a delivery that fails half way leaves nothing, and can be sent again', asy
   const { sql } = service.services.db
   const delivery = randomUUID()
   const payload = push({ branch: 'warmer', commits: [change] })
-  await hook.send('pull_request', pullRequest('opened'))
+  await hook.pull('opened')
   await sql.script(`alter table history_entries add constraint broken check (branch_name <> 'warmer') not valid`)
   expect((await hook.deliver('push', payload, { delivery })).status).toBe(500)
   await sql.script('alter table history_entries drop constraint broken')
@@ -164,7 +164,7 @@ test('a delivery that found no linked prompt can be sent again once there is one
 })
 
 test('a captured body is not carried out again under another id, which is not signed', async () => {
-  await hook.send('push', push({ branch: 'warmer', after: sha('head'), commits: [change] }))
+  await hook.push({ branch: 'warmer', after: sha('head'), commits: [change] })
   const events = ['opened', 'closed', 'reopened'].map((action) => pullRequest(action, { headSha: sha('head') }))
   for (const event of events) await hook.send('pull_request', event)
   const story = await hook.story('greeting')
@@ -179,7 +179,7 @@ test('deliveries are remembered for a week, and pushes for a year', async () => 
   const { db } = service.services
   service.clock.set('2026-11-14T12:00:00Z')
   await db.sql`delete from github_affected_prompts`
-  await hook.send('push', push({ branch: 'warmer', commits: [change] }))
+  await hook.push({ branch: 'warmer', commits: [change] })
   const left = async (instant: string) => {
     service.clock.set(instant)
     await pruneGithub(db, service.clock.now())
@@ -200,10 +200,10 @@ test('a pull request is remembered for a year after it has ended, and an open on
   const { db } = service.services
   await db.sql.script('delete from github_pull_request_prompts; delete from github_pull_requests')
   service.clock.set('2026-11-14T14:00:00Z')
-  await hook.send('push', push({ branch: 'warmer', commits: [change] }))
-  await hook.send('pull_request', merged({ number: 1 }))
-  await hook.send('pull_request', pullRequest('closed', { number: 2, closedAt: '2026-11-14T14:00:00Z' }))
-  await hook.send('pull_request', pullRequest('opened', { number: 3, base: 'develop' }))
+  await hook.push({ branch: 'warmer', commits: [change] })
+  await hook.merge({ number: 1 })
+  await hook.pull('closed', { number: 2, closedAt: '2026-11-14T14:00:00Z' })
+  await hook.pull('opened', { number: 3, base: 'develop' })
   const left = async (instant: string) => {
     service.clock.set(instant)
     await pruneGithub(db, service.clock.now())

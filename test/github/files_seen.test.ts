@@ -38,13 +38,13 @@ test.each<[string, CommitGiven[], object]>([
   ['removed where two may be it', [{ removed: [greeting], added: [moved, 'x/greeting.md'] }], seen('removed')],
 ])('a file that is %s', async (_, commits, expected) => {
   expect(await shown()).toEqual(seen(null))
-  await hook.send('push', push({ commits, at }))
+  await hook.push({ commits, at })
   expect(await shown()).toEqual(expected)
 })
 
 test('under its new name a renamed file is no prompt’s, until the link is moved', async () => {
   const hello = 'prompts/hello.md'
-  await hook.send('push', push({ commits: [{ removed: [greeting], added: [hello] }], at }))
+  await hook.push({ commits: [{ removed: [greeting], added: [hello] }], at })
   const later = push({ commits: [{ modified: [hello] }], at: '2026-11-14T13:00:00Z' })
   const { body } = await hook.deliver('push', later)
   expect(body.data).toMatchObject({ recorded: 0, outcome: 'unlinked_files' })
@@ -52,17 +52,17 @@ test('under its new name a renamed file is no prompt’s, until the link is move
 })
 
 test('only the default branch counts, and a push from before the last does not', async () => {
-  await hook.send('push', push({ branch: 'warmer', commits: [{ removed: [greeting] }], at: '2026-11-14T13:00:00Z' }))
+  await hook.push({ branch: 'warmer', commits: [{ removed: [greeting] }], at: '2026-11-14T13:00:00Z' })
   expect(await shown()).toEqual(seen(null))
-  await hook.send('push', push({ commits: [{ modified: [greeting] }], at }))
-  await hook.send('push', push({ commits: [{ removed: [greeting] }], at: '2026-11-14T11:00:00Z' }))
+  await hook.push({ commits: [{ modified: [greeting] }], at })
+  await hook.push({ commits: [{ removed: [greeting] }], at: '2026-11-14T11:00:00Z' })
   expect(await shown()).toEqual(seen('present'))
 })
 
 test('what was seen of a file is forgotten when the prompt is linked to another, and not when it is renamed', async () => {
   const { key } = await service.createKey(hook.tenant, ['prompts:read', 'prompts:write', 'history:write'])
   const id = hook.prompts.greeting
-  await hook.send('push', push({ commits: [{ removed: [greeting] }], at }))
+  await hook.push({ commits: [{ removed: [greeting] }], at })
   const renamed = await service.patch(`/prompts/${id}`, key, { name: 'Hello' })
   expect(renamed.body.data).toMatchObject(seen('removed'))
   await service.patch(`/prompts/${id}`, key, { repository: 'acme/prompts', path: moved })

@@ -8,6 +8,7 @@ import { requireOrganisation } from '../../src/orgs/manage.ts'
 import type { Answer } from '../client.ts'
 import type { TestService } from '../service.ts'
 import { useService } from '../use.ts'
+import { merged, pullRequest, push } from './payloads.ts'
 
 export const paths = { greeting: 'prompts/greeting.md', farewell: 'prompts/farewell.md', other: 'prompts/other.md' }
 
@@ -53,17 +54,22 @@ export async function createHook(service: TestService, repository = 'Acme/Prompt
     return body.data.map(({ id, ...entry }: Entry) => entry).reverse()
   }
 
+  /** Delivers it and returns the number of entries that are new or changed. */
+  async function send(event: string, payload: object, sending?: Sending): Promise<number> {
+    const { status, text } = await deliver(event, payload, sending)
+    if (status !== 200) throw new Error(`${status} ${text}`)
+    return JSON.parse(text).data.recorded
+  }
+
   return {
     tenant,
     secret,
     prompts,
     deliver,
-    /** Delivers it and returns the number of entries that are new or changed. */
-    async send(event: string, payload: object, sending?: Sending): Promise<number> {
-      const { status, text } = await deliver(event, payload, sending)
-      if (status !== 200) throw new Error(`${status} ${text}`)
-      return JSON.parse(text).data.recorded
-    },
+    send,
+    push: (given: Parameters<typeof push>[0]) => send('push', push(given)),
+    pull: (...given: Parameters<typeof pullRequest>) => send('pull_request', pullRequest(...given)),
+    merge: (given?: Parameters<typeof merged>[0]) => send('pull_request', merged(given)),
     history,
     /** The same in short: the action, the pull request and the commit of each. */
     story: async (name: Name): Promise<string[]> =>

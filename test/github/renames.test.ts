@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { change, createHook, hookEachTest, paths } from './hook.ts'
-import { idOf, merged, pullRequest, push, repositoryEvent, sha } from './payloads.ts'
+import { idOf, pullRequest, push, repositoryEvent, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
@@ -8,8 +8,7 @@ const commits = [change]
 const repositoryId = idOf('Acme/Prompts')
 const later = '2026-11-14T13:00:00Z'
 /** A push of the repository that was created as Acme/Prompts, under its current name. */
-const deploys = (repository: string, more: object = {}) =>
-  hook.send('push', push({ commits, repository, repositoryId, ...more }))
+const deploys = (repository: string, more: object = {}) => hook.push({ commits, repository, repositoryId, ...more })
 
 const repositories = (): Promise<(string | null)[]> =>
   Promise.all(
@@ -63,7 +62,7 @@ test('a name in other letter case changes nothing', async () => {
 
 test('a repository that is deleted and created again has another id, and keeps its links', async () => {
   await deploys('Acme/Prompts')
-  expect(await hook.send('push', push({ commits, repositoryId: 1, at: later }))).toBe(1)
+  expect(await hook.push({ commits, repositoryId: 1, at: later })).toBe(1)
   // The old repository has lost the name, and with it the links.
   await deploys('Globex/Words', { at: later })
   expect(await repositories()).toEqual(unmoved)
@@ -71,9 +70,9 @@ test('a repository that is deleted and created again has another id, and keeps i
 
 test('a pull request that is open meanwhile is merged under the new name', async () => {
   await deploys('Acme/Prompts', { branch: 'warmer', after: sha('warmer') })
-  await hook.send('pull_request', pullRequest('opened'))
+  await hook.pull('opened')
   await deploys('Acme/Words', { branch: 'warmer', commits: [{ added: [paths.other] }], at: later })
-  await hook.send('pull_request', merged({ repository: 'Acme/Words', repositoryId }))
+  await hook.merge({ repository: 'Acme/Words', repositoryId })
   for (const name of ['greeting', 'other'] as const) {
     expect((await hook.history(name)).map(({ action }) => action)).toEqual(['pr_opened', 'pr_merged'])
   }
@@ -97,7 +96,7 @@ test('a file that is linked under the new name keeps its prompt; the other links
 test('the links of another organisation stay', async () => {
   const other = await createHook(service)
   await deploys('Acme/Prompts')
-  await other.send('push', push({ commits }))
+  await other.push({ commits })
   await deploys('Acme/Words', { at: later })
-  expect(await other.send('push', push({ commits, at: later }))).toBe(1)
+  expect(await other.push({ commits, at: later })).toBe(1)
 })

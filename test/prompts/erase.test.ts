@@ -8,7 +8,6 @@ import { erasePrompt } from '../../src/prompts/erase.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { eraseLastSignals } from '../../src/signals/erase.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
-import { push } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
 import { during, eventually, rejectionOf, untilLocked } from '../program.ts'
 import { entry } from '../service.ts'
@@ -34,7 +33,7 @@ async function createFull(): Promise<Hook & { prompt: string; id: number }> {
     { prompt_id: prompts.greeting, ...entry(merge), text: 'of one' },
   ])
   for (const _ of [1, 2]) await record(Array.from({ length: 400 }, () => ({ prompt_id: prompts.greeting, ...entry() })))
-  await hook.send('push', push({ branch: 'topic', commits: [{ modified: [paths.greeting] }] }))
+  await hook.push({ branch: 'topic', commits: [{ modified: [paths.greeting] }] })
   await fillEvery(service, prompts.greeting, '2026-10-01T00:00:00Z', 1_203)
   const signal = { value: 'positive', metadata: { commit_sha: named.commit_sha } }
   await service.post(`/prompts/${prompts.greeting}/signals`, tenant.key, signal, { 'idempotency-key': 'a' })
