@@ -1,13 +1,15 @@
 // After a failover that lost changes, the row id that a replica remembers may be that of another organisation's prompt.
-import { expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { monthOf } from '../../src/lib/months.ts'
 import { scopes } from '../../src/lib/scopes.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { importSignals } from '../../src/signals/import.ts'
 import { writeSignals } from '../../src/signals/store.ts'
+import { type Answer, errorOf } from '../client.ts'
 import { createBrowserKey, usedBy } from '../keys/pages.ts'
 import { entry } from '../service.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { useAdmin, useNewTenant, useService } from '../use.ts'
+import { postBatch } from './fixtures.ts'
 
 const service = useService()
 const tenant = useNewTenant(service, 1_000)
@@ -15,21 +17,19 @@ const other = useNewTenant(service, 1_000)
 
 const pathTo = (rest: string) => `/prompts/${tenant.prompt}/${rest}`
 
-const createAdminKey = async () => (await service.createKey(tenant, [...scopes])).key
+const admin = useAdmin(service, tenant, beforeEach)
 
-const writes: [string, () => Promise<{ status: number; body: { error: object } }>][] = [
+const signal = { value: 'positive' }
+const writes: [string, () => Promise<Answer>][] = [
   ['a signal', () => service.postSignal(tenant.prompt, tenant.key)],
-  [
-    'a signal with an Idempotency-Key',
-    () => service.post(pathTo('signals'), tenant.key, { value: 'positive' }, { 'idempotency-key': 'a' }),
-  ],
-  ['a batch', () => service.post(pathTo('signals/batch'), tenant.key, { signals: [{ value: 'positive' }] })],
+  ['a keyed signal', () => service.post(pathTo('signals'), tenant.key, signal, { 'idempotency-key': 'a' })],
+  ['a batch', () => postBatch(service, tenant, [signal])],
   ['a history entry', () => service.post(pathTo('history'), tenant.key, entry())],
   [
     'a batch of history entries',
     () => service.post('/history/batch', tenant.key, { entries: [{ prompt_id: tenant.prompt, ...entry() }] }),
   ],
-  ['a new name', async () => service.patch(`/prompts/${tenant.prompt}`, await createAdminKey(), { name: 'New' })],
+  ['a new name', () => service.patch(`/prompts/${tenant.prompt}`, admin.key, { name: 'New' })],
 ]
 
 test.each(writes)('%s for a prompt whose row id is that of another one now is a 404', async (_, write) => {
@@ -37,12 +37,8 @@ test.each(writes)('%s for a prompt whose row id is that of another one now is a 
   const prompt = await requirePrompt(db.sql, tenant.prompt)
   expect((await service.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
   await db.sql`update prompts set public_id = ${`${tenant.prompt}x`}, name = 'Other' where id = ${prompt.id}`
-  const { status, body } = await write()
-  const unknown = await service.postSignal('pmt_unknown', tenant.key)
-  expect({ status, error: { ...body.error, request_id: '' } }).toEqual({
-    status: 404,
-    error: { ...unknown.body.error, request_id: '' },
-  })
+  const unknown = errorOf(await service.postSignal('pmt_unknown', tenant.key))
+  expect(errorOf(await write())).toEqual({ ...unknown, status: 404 })
   const lines = async function* () {
     yield '{"value":"positive","created_at":"2026-01-01T00:00:00Z"}'
   }
@@ -61,12 +57,9 @@ test('of a batch, only the signals of the lost prompt are missing', async () => 
   const { db } = service.services
   await service.postSignal(tenant.prompt, tenant.key)
   await db.sql`update prompts set public_id = ${`${tenant.prompt}x`} where public_id = ${tenant.prompt}`
-  const posts = Array.from({ length: 20 }, (_, number) => {
-    const { prompt, key } = number % 2 === 0 ? tenant : other
-    return service.postSignal(prompt, key)
-  })
-  const statuses = (await Promise.all(posts)).map(({ status }) => status)
-  expect(statuses).toEqual(Array.from({ length: 20 }, (_, number) => (number % 2 === 0 ? 404 : 201)))
+  const senders = Array.from({ length: 20 }, (_, number) => (number % 2 === 0 ? tenant : other))
+  const answers = await Promise.all(senders.map(({ prompt, key }) => service.postSignal(prompt, key)))
+  expect(answers.map(({ status }) => status)).toEqual(senders.map((sender) => (sender === tenant ? 404 : 201)))
   const usedOf = async (key: string) => (await service.get('/usage', key)).body.data.used
   expect([await usedOf(tenant.key), await usedOf(other.key)]).toEqual([1, 10])
 })
@@ -77,22 +70,19 @@ test('rows of another organisation under the same prompt id are neither shown no
   const { organisationId } = await requirePrompt(db.sql, other.prompt)
   const change = entry({ commit_sha: 'aaaaaaa1', created_at: '2026-01-01T00:00:00Z' })
   const recorded = await service.post(pathTo('history'), tenant.key, change)
-  const signal = { value: 'positive', metadata: { commit_sha: 'aaaaaaa1' } }
-  const signals = await service.post(pathTo('signals/batch'), tenant.key, { signals: [signal, { value: 'negative' }] })
+  const named = { ...signal, metadata: { commit_sha: 'aaaaaaa1' } }
+  const signals = await postBatch(service, tenant, [named, { value: 'negative' }])
   const [{ id: own }] = signals.body.data
   const entryId = recorded.body.data.id
   const readAll = async () => {
-    const answers = []
-    for (const path of [
+    const paths = [
       ...['signals', 'signals?value=positive', 'signals/export', 'stats', 'stats?by=metadata.commit_sha', 'history'],
       ...['history?action=deployed', `history/${entryId}/diff`, 'impact', `impact/${entryId}/days`],
       'compare?base=aaaaaaa&head=bbbbbbb',
-    ].map(pathTo)) {
-      answers.push(await service.get(path, tenant.key))
-    }
-    for (const path of ['/usage', '/impact', '/impact?sort=rate', '/signals/export', `/signals/export?after=${own}`]) {
-      answers.push(await service.get(path, tenant.key))
-    }
+    ]
+    const ofAll = ['/usage', '/impact', '/impact?sort=rate', '/signals/export', `/signals/export?after=${own}`]
+    const answers: Answer[] = []
+    for (const path of [...paths.map(pathTo), ...ofAll]) answers.push(await service.get(path, tenant.key))
     return answers.map(({ status, text }) => ({ status, text: text.replace(/"sorted_at":"[^"]*"/, '') }))
   }
   const before = await readAll()
@@ -117,9 +107,8 @@ test('rows of another organisation under the same prompt id are neither shown no
   await db.sql`select roll_up_signals(organisation_id, id, 100) from prompts where id = ${id}`
   expect(await readAll()).toEqual(before)
   const foreign = await db.sql<{ id: string }>`select id::text from signals where organisation_id = ${organisationId}`
-  const key = await createAdminKey()
   for (const row of foreign) {
-    expect((await service.delete(pathTo(`signals/${row.id}`), key)).status).toBe(404)
+    expect((await service.delete(pathTo(`signals/${row.id}`), admin.key)).status).toBe(404)
   }
   // Nor do they say that an entry is known, covered by a merge, or removed.
   const commits = ['bbbbbbb2', 'ccccccc3', 'ddddddd4']
@@ -130,15 +119,13 @@ test('rows of another organisation under the same prompt id are neither shown no
 
 test('a signal is not counted for the browser key of another organisation that has the row id of its key now', async () => {
   const { db, clock } = service.services
-  const admin = (await service.createKey(other, [...scopes])).key
-  const { id } = await createBrowserKey(service, admin, {})
+  const { id } = await createBrowserKey(service, (await service.createKey(other, [...scopes])).key)
   const [row] = await db.sql<{ id: number }>`select id from api_keys where public_id = ${id}`
   const prompt = await requirePrompt(db.sql, tenant.prompt)
   const createdAt = clock.now()
-  const signal = { prompt, value: 'positive' as const, metadata: null, createdAt, idempotencyKey: null }
-  const writing = writeSignals(db.sql, [
-    { ...signal, month: monthOf(createdAt), browserKey: { id: row?.id as number, monthlyLimit: null } },
-  ])
+  const written = { prompt, value: 'positive' as const, metadata: null, createdAt, idempotencyKey: null }
+  const browserKey = { id: row?.id as number, monthlyLimit: null }
+  const writing = writeSignals(db.sql, [{ ...written, month: monthOf(createdAt), browserKey }])
   // `rejects` blocks the messages of the embedded engine's thread.
   expect(await writing.catch((error) => error)).toMatchObject({ code: '23503' })
   expect(await usedBy(service, id)).toBe(0)
