@@ -32,7 +32,7 @@ const BOTH = [
   'keys/browser_limit',
   'limit/*',
   'prompts/{erase,rest}',
-  'signals/{batch,erase,export,idempotency,list,retention,signals}',
+  'signals/{batch,erase,export,idempotency,list,signals}',
   'stats/*',
   'webhooks/{thresholds,verdicts}',
 ]

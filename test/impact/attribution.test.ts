@@ -8,13 +8,12 @@ type Shown = { change: Change & { action: string }; signals: Record<string, numb
 const service = useService()
 
 async function readAll(prompt: string, key: string, limit: number): Promise<Shown[]> {
-  const pages: Shown[][] = []
+  const shown: Shown[] = []
   for (let page = 1; ; page += 1) {
-    const query = `?page=${page}&limit=${limit}`
-    const { status, body } = await service.get(`/prompts/${prompt}/impact${query}`, key)
+    const { status, body } = await service.get(`/prompts/${prompt}/impact?page=${page}&limit=${limit}`, key)
     expect(status).toBe(200)
-    pages.push(body.data)
-    if (page >= body.pagination.total_pages) return pages.flat()
+    shown.push(...body.data)
+    if (page >= body.pagination.total_pages) return shown
   }
 }
 
@@ -24,18 +23,10 @@ function expectedOf(changes: Change[], signals: Sent[]) {
   const owned = signals.map((signal) => ({ ...signal, ...changeOf(oldestFirst, signal) }))
   return changes.map(({ id }) => {
     const own = owned.filter(({ change }) => change?.id === id)
+    const total = own.length
     const positive = own.filter(({ value }) => value === 'positive').length
-    const byCommit = own.filter(({ isNamed }) => isNamed).length
-    return {
-      id,
-      signals: {
-        positive,
-        negative: own.length - positive,
-        total: own.length,
-        by_commit: byCommit,
-        by_time: own.length - byCommit,
-      },
-    }
+    const by_commit = own.filter(({ isNamed }) => isNamed).length
+    return { id, signals: { positive, negative: total - positive, total, by_commit, by_time: total - by_commit } }
   })
 }
 
@@ -50,35 +41,12 @@ const wholeOf = (begin: string) => begin.padEnd(40, '0')
 
 /** Commits that begin alike, to the sixth, seventh and last character; one that is the begin of another; other names. */
 const commits = [
-  wholeOf('abcdef0123456789'),
-  wholeOf('abcdef0123456788'),
-  'abcdef1123456789',
-  'abcdef0',
-  '1234567890',
-  '2345678a',
-  'release-12',
-  'v1',
-  'ünï-12345',
-  '😀😀😀😀1234',
+  ...[wholeOf('abcdef0123456789'), wholeOf('abcdef0123456788'), 'abcdef1123456789', 'abcdef0', '1234567890'],
+  ...['2345678a', 'release-12', 'v1', 'ünï-12345', '😀😀😀😀1234'],
 ]
 const others = [
-  'abcdef',
-  'abcdef01',
-  'abcdef012345678',
-  'abcdef11',
-  wholeOf('ABCDEF0123456789'),
-  wholeOf('1234567890'),
-  'abcdef01234567890',
-  '1234567',
-  '2345678',
-  'release-1',
-  'release-123',
-  '123456',
-  'V1',
-  'v',
-  'unknown-9',
-  '',
-  7,
+  ...['abcdef', 'abcdef01', 'abcdef012345678', 'abcdef11', wholeOf('ABCDEF0123456789'), wholeOf('1234567890')],
+  ...['abcdef01234567890', '1234567', '2345678', 'release-1', 'release-123', '123456', 'V1', 'v', 'unknown-9', '', 7],
 ]
 /** Only hashes may be shortened. */
 const astral = ['😀😀😀😀12', '😀😀😀😀123']
