@@ -35,6 +35,18 @@ function setUp(options: Options = {}) {
   const settle = async () => {
     for (let turn = 0; turn < 3; turn += 1) await nextTurn()
   }
+  const outcomes: Record<string, string> = {}
+  /** Adds items in one turn. Each has an outcome once it is settled. */
+  async function add(...items: string[]) {
+    for (const item of items) {
+      const reasonOf = (error: UnavailableError) => error.reason ?? error.message
+      group
+        .add(item)
+        .then((written) => written, reasonOf)
+        .then((outcome) => (outcomes[item] = outcome))
+    }
+    await nextTurn()
+  }
   /** Lets every write under way finish, and the next ones begin. */
   async function finish(rounds = 1) {
     for (let round = 0; round < rounds; round += 1) {
@@ -43,16 +55,17 @@ function setUp(options: Options = {}) {
     }
     await settle()
   }
-  return { group, writes, held, finish }
+  return { group, add, outcomes, writes, held, finish }
 }
 
+const written = (...items: string[]) => Object.fromEntries(items.map((item) => [item, `wrote ${item}`]))
+
 test('items that arrive during a write are written together as the next batch', async () => {
-  const { group, writes, finish } = setUp()
-  const first = group.add('a1')
-  await nextTurn()
-  const others = [group.add('a2'), group.add('b3')]
+  const { add, outcomes, writes, finish } = setUp()
+  await add('a1')
+  await add('a2', 'b3')
   await finish(2)
-  expect(await Promise.all([first, ...others])).toEqual(['wrote a1', 'wrote a2', 'wrote b3'])
+  expect(outcomes).toEqual(written('a1', 'a2', 'b3'))
   expect(writes).toEqual(['a1', 'a2 b3'])
 })
 
@@ -60,10 +73,11 @@ test.each<[string, Options, string[]]>([
   ['takes no more items than allowed', { maxBatch: 2 }, ['a1 a2', 'a3 a4', 'a5']],
   ['is no larger than allowed, unless it is of one item', { maxBatchWeight: 6 }, ['a1 a2 a3', 'a4', 'a-longer', 'a6']],
 ])('a write %s', async (_, options, expected) => {
-  const { group, writes, finish } = setUp(options)
-  const all = expected.join(' ').split(' ').map(group.add)
+  const { add, outcomes, writes, finish } = setUp(options)
+  const items = expected.join(' ').split(' ')
+  await add(...items)
   await finish(expected.length)
-  await Promise.all(all)
+  expect(outcomes).toEqual(written(...items))
   expect(writes).toEqual(expected)
 })
 
@@ -100,50 +114,42 @@ test('a few callers who come back immediately are written together', async () =>
 })
 
 test('after lingering for callers who do not come back, there is a cooldown', async () => {
-  const { group, writes, finish } = setUp({ lingerMs: 1_000 })
-  group.add('a1')
-  await nextTurn()
-  group.add('b1')
+  const { add, outcomes, writes, finish } = setUp({ lingerMs: 1_000 })
+  await add('a1')
+  await add('b1')
   await finish()
   expect(writes).toEqual(['a1'])
   while (writes.length < 2) await nextTurn()
-  const last = group.add('c1')
+  await add('c1')
   await finish()
   expect(writes).toEqual(['a1', 'b1', 'c1'])
   await finish()
-  await last
+  expect(outcomes).toEqual(written('a1', 'b1', 'c1'))
 })
 
 test('there is no lingering for more than a few callers', async () => {
-  const { group, writes, finish } = setUp({ lingerMs: 60_000 })
-  const first = Promise.all(Array.from({ length: 20 }, (_, number) => group.add(`a${number}`)))
-  await nextTurn()
-  const last = group.add('b1')
+  const { add, outcomes, writes, finish } = setUp({ lingerMs: 60_000 })
+  const many = Array.from({ length: 20 }, (_, number) => `a${number}`)
+  await add(...many)
+  await add('b1')
   await finish(2)
-  expect(await last).toBe('wrote b1')
-  expect((await first).length).toBe(20)
+  expect(outcomes).toEqual(written(...many, 'b1'))
   expect(writes.length).toBe(2)
 })
 
 test('two writes may be in flight', async () => {
-  const { group, writes, finish } = setUp({ maxWrites: () => 2 })
-  const added = [group.add('a1')]
-  await nextTurn()
-  added.push(group.add('a2'))
-  await nextTurn()
-  added.push(group.add('a3'), group.add('b4'))
-  await nextTurn()
+  const { add, outcomes, writes, finish } = setUp({ maxWrites: () => 2 })
+  for (const items of [['a1'], ['a2'], ['a3', 'b4']]) await add(...items)
   expect(writes).toEqual(['a1', 'a2'])
   await finish(2)
-  expect(await Promise.all(added)).toEqual(['a1', 'a2', 'a3', 'b4'].map((item) => `wrote ${item}`))
+  expect(outcomes).toEqual(written('a1', 'a2', 'a3', 'b4'))
   expect(writes).toEqual(['a1', 'a2', 'a3 b4'])
 })
 
 test('after two writes in flight there is one again when no more are allowed', async () => {
   let maxWrites = 2
-  const { group, writes, finish } = setUp({ maxBatch: 1, maxWrites: () => maxWrites })
-  const added = Promise.all(['a1', 'a2', 'a3', 'a4', 'a5'].map(group.add))
-  await nextTurn()
+  const { add, outcomes, writes, finish } = setUp({ maxBatch: 1, maxWrites: () => maxWrites })
+  await add('a1', 'a2', 'a3', 'a4', 'a5')
   expect(writes).toEqual(['a1', 'a2'])
   maxWrites = 1
   for (const written of [3, 4, 5]) {
@@ -151,7 +157,7 @@ test('after two writes in flight there is one again when no more are allowed', a
     expect(writes).toHaveLength(written)
   }
   await finish()
-  expect(await added).toHaveLength(5)
+  expect(outcomes).toEqual(written('a1', 'a2', 'a3', 'a4', 'a5'))
 })
 
 test.each([1, 2])('what callers add as soon as they are answered is written once (%d in flight)', async (maxWrites) => {
@@ -170,127 +176,115 @@ test.each([1, 2])('what callers add as soon as they are answered is written once
 })
 
 test('a group in its own lane has one write in flight', async () => {
-  const { group, writes, held, finish } = setUp({ maxWrites: () => 2 })
+  const { add, outcomes, writes, held, finish } = setUp({ maxWrites: () => 2 })
   held.add('a')
-  const first = group.add('a1')
+  await add('a1')
   await finish(2)
-  const others = [group.add('a2'), group.add('a3')]
-  await nextTurn()
+  await add('a2', 'a3')
   expect(writes).toEqual(['a1', 'a1', 'a1'])
   held.clear()
   await finish(2)
-  expect(await Promise.all([first, ...others])).toEqual(['wrote a1', 'wrote a2', 'wrote a3'])
+  expect(outcomes).toEqual(written('a1', 'a2', 'a3'))
   expect(writes).toEqual(['a1', 'a1', 'a1', 'a2 a3'])
 })
 
 test('one bad item fails alone, after few writes; the others are written', async () => {
-  const { group, writes, finish } = setUp()
-  const names = Array.from({ length: 64 }, (_, index) => (index === 40 ? 'ax' : `a${index}`))
-  const all = Promise.allSettled(names.map(group.add))
+  const { add, outcomes, writes, finish } = setUp()
+  const items = Array.from({ length: 64 }, (_, index) => (index === 40 ? 'ax' : `a${index}`))
+  await add(...items)
   await finish(20)
-  const settled = await all
-  expect(settled.map(({ status }) => status)).toEqual(names.map((name) => (name === 'ax' ? 'rejected' : 'fulfilled')))
+  expect(outcomes).toEqual({ ...written(...items), ax: 'bad_row' })
   expect(writes.length).toBeLessThan(15)
 })
 
 test('a failure that no item caused fails the whole write and nothing after it', async () => {
-  const { group, writes, finish } = setUp()
-  const failed = Promise.allSettled(['a1', 'down'].map(group.add))
+  const { add, outcomes, writes, finish } = setUp()
+  await add('a1', 'down')
   await finish()
-  expect((await failed).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  const next = group.add('a2')
+  await add('a2')
   await finish()
-  expect(await next).toBe('wrote a2')
+  expect(outcomes).toEqual({ a1: 'connection lost', down: 'connection lost', a2: 'wrote a2' })
   expect(writes).toEqual(['a1 down', 'a2'])
 })
 
 test('a group whose rows are locked delays the others by one write, and goes on by itself', async () => {
-  const { group, writes, held, finish } = setUp()
+  const { add, outcomes, writes, held, finish } = setUp()
   held.add('a')
-  const slow = group.add('a1')
-  const fast = group.add('b1')
+  await add('a1', 'b1')
   await finish(2)
-  expect(await fast).toBe('wrote b1')
-  const later = [group.add('a2'), group.add('b2')]
+  expect(outcomes).toEqual(written('b1'))
+  await add('a2', 'b2')
   await finish(1)
-  expect(await later[1]).toBe('wrote b2')
+  expect(outcomes).toEqual(written('b1', 'b2'))
   // Once it has its own lane, the locked group shares no write with another group.
   expect(writes.slice(1).filter((write) => /a/.test(write) && /b/.test(write))).toEqual([])
   held.delete('a')
   await finish(3)
-  expect(await Promise.all([slow, later[0]])).toEqual(['wrote a1', 'wrote a2'])
-  const together = [group.add('a3'), group.add('b3')]
+  expect(outcomes).toEqual(written('a1', 'b1', 'a2', 'b2'))
+  await add('a3', 'b3')
   await finish(1)
-  await Promise.all(together)
+  expect(outcomes).toEqual(written('a1', 'b1', 'a2', 'b2', 'a3', 'b3'))
   expect(writes.at(-1)).toBe('a3 b3')
 })
 
 test('an item that waited too long is rejected and never written', async () => {
-  const { group, writes, finish } = setUp({ deadlineOf: () => performance.now() })
-  const late = group.add('a1').catch(({ reason }: UnavailableError) => reason)
+  const { add, outcomes, writes, finish } = setUp({ deadlineOf: () => performance.now() })
+  await add('a1')
   await finish()
-  expect(await late).toBe('timeout')
+  expect(outcomes).toEqual({ a1: 'timeout' })
   expect(writes).toEqual([])
 })
 
 test('an item whose deadline passes while a bad one is isolated is rejected and never written', async () => {
   const deadline = performance.now() + 1_000
-  const { group, writes, finish } = setUp({
-    deadlineOf: (item) => (item === 'a4' ? deadline : Number.POSITIVE_INFINITY),
-  })
-  const all = Promise.allSettled(['ax', 'a2', 'a3', 'a4'].map(group.add))
-  await nextTurn()
+  const deadlineOf = (item: string) => (item === 'a4' ? deadline : Number.POSITIVE_INFINITY)
+  const { add, outcomes, writes, finish } = setUp({ deadlineOf })
+  await add('ax', 'a2', 'a3', 'a4')
   expect(writes).toEqual(['ax a2 a3 a4'])
   while (performance.now() < deadline) await Bun.sleep(10)
   await finish(6)
-  expect((await all).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled', 'rejected'])
+  expect(outcomes).toEqual({ ...written('a2', 'a3'), ax: 'bad_row', a4: 'timeout' })
   expect(writes.slice(1).filter((write) => write.includes('a4'))).toEqual([])
 })
 
 test('a group with many items does not make another wait for more than the write in flight', async () => {
-  const { group, writes, finish } = setUp({ maxBatch: 4 })
-  const many = Array.from({ length: 20 }, (_, number) => group.add(`a${number}`))
-  await nextTurn()
-  const other = group.add('b1')
+  const { add, outcomes, writes, finish } = setUp({ maxBatch: 4 })
+  const many = Array.from({ length: 20 }, (_, number) => `a${number}`)
+  await add(...many)
+  await add('b1')
   await finish(2)
   expect(writes[1]).toContain('b1')
-  expect(await other).toBe('wrote b1')
+  expect(outcomes).toMatchObject(written('b1'))
   await finish(5)
-  await Promise.all(many)
+  expect(outcomes).toEqual(written(...many, 'b1'))
 })
 
 test('a group takes no more of the queue than it leaves free, also while its rows are locked', async () => {
-  const { group, held, finish } = setUp({ maxQueued: 8 })
+  const { add, outcomes, held, finish } = setUp({ maxQueued: 8 })
   held.add('a')
-  const add = (...items: string[]) =>
-    items.map((item) => group.add(item).catch(({ reason }: UnavailableError) => reason))
-  const first = add('a1', 'a2', 'a3', 'a4', 'a5')
-  expect(await first[4]).toBe('overload')
+  await add('a1', 'a2', 'a3', 'a4', 'a5')
+  expect(outcomes).toEqual({ a5: 'overload' })
   await finish(2)
-  const second = add('b1', 'b2', 'b3', 'a6', 'c1', 'c2')
-  expect(await Promise.all([second[2], second[3], second[5]])).toEqual(['overload', 'overload', 'overload'])
+  await add('b1', 'b2', 'b3', 'a6', 'c1', 'c2')
+  const refused = { a5: 'overload', a6: 'overload', b3: 'overload', c2: 'overload' }
+  expect(outcomes).toEqual(refused)
   await finish()
-  expect(await Promise.all([second[0], second[1], second[4]])).toEqual(['wrote b1', 'wrote b2', 'wrote c1'])
+  expect(outcomes).toEqual({ ...refused, ...written('b1', 'b2', 'c1') })
   held.clear()
   await finish(3)
-  expect(await Promise.all(first.slice(0, 4))).toEqual(['wrote a1', 'wrote a2', 'wrote a3', 'wrote a4'])
-  const next = group.add('a7')
+  await add('a7')
   await finish()
-  expect(await next).toBe('wrote a7')
+  expect(outcomes).toEqual({ ...refused, ...written('a1', 'a2', 'a3', 'a4', 'a7', 'b1', 'b2', 'c1') })
 })
 
 test('draining waits for everything that was added, in every lane', async () => {
-  const { group, held, finish } = setUp({ maxBatch: 1 })
+  const { group, add, outcomes, held, finish } = setUp({ maxBatch: 1 })
   held.add('a')
-  const all = Promise.all(['a1', 'b2'].map(group.add))
-  let drained = false
-  const draining = group.drain().then(() => {
-    drained = true
-  })
+  await add('a1', 'b2')
+  const draining = group.drain().then(() => ({ ...outcomes }))
   await finish(2)
-  expect(drained).toBe(false)
+  expect(Bun.peek.status(draining)).toBe('pending')
   held.clear()
   await finish(3)
-  await draining
-  expect(await all).toEqual(['wrote a1', 'wrote b2'])
+  expect(await draining).toEqual(written('a1', 'b2'))
 })
