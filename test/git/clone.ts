@@ -98,23 +98,24 @@ export function createClone(origin: string | null = 'https://github.com/acme/pro
       return commit(message)
     },
     merge(branch: string, message: string, more?: CommitOptions): string {
-      runGit(folder, ['merge', '--quiet', '--no-ff', '--message', message, branch], by(more))
+      runGit(folder, ['merge', '--quiet', '--no-ff', '--message', message, ...branch.split(',')], by(more))
       return head()
     },
   }
 }
 
 /**
- * A repository as one text, with a line for each commit: `BRANCH: MESSAGE | WHAT …| AUTHOR`. A new branch begins at the
- * commit before, or with `BRANCH<OTHER` at the other branch. What it does: `a.md` changes a file, `a.md=text` writes it, `a.md>b.md` moves it, `-a.md` removes it,
- * `+topic` merges a branch. At the end the clone is on main.
+ * A repository as one text, with a line for each commit: `BRANCH: MESSAGE | WHAT …| AUTHOR or @TIME`. A new branch begins
+ * at the commit before, or with `BRANCH<OTHER` at the other branch. What it does: `a.md` changes a file, `a.md=text` writes
+ * it, `a.md>b.md` moves it, `-a.md` removes it, `+topic` merges a branch, `+one,two` merges both. At the end the clone is on
+ * main.
  */
 export function grow(story: string, origin?: string, clone = createClone(origin)): Clone {
   const branches = new Set(['main'])
   let current = 'main'
   for (const line of story.split('\n').flatMap((one) => one.trim() || [])) {
-    const [, branch = '', from, message = '', what = '', name] = commitLine.exec(line) ?? []
-    const by = name === undefined ? {} : { author: `${name} <${name.toLowerCase()}@example.com>` }
+    const [, branch = '', from, message = '', what = '', name, at] = commitLine.exec(line) ?? []
+    const by = { ...(name && { author: `${name} <${name.toLowerCase()}@example.com>` }), ...(at && { at }) }
     if (!branches.has(branch)) clone.branch(branch, from)
     else if (branch !== current) clone.backTo(branch)
     branches.add(branch)
@@ -135,7 +136,7 @@ export function grow(story: string, origin?: string, clone = createClone(origin)
   return clone
 }
 
-const commitLine = /^([^\s<]+)(?:<(\S+))?: (.*?) \|(.*?)(?: \| (\w+))?$/
+const commitLine = /^([^\s<]+)(?:<(\S+))?: (.*?) \|(.*?)(?: \| (?:(\w+)|@(\S+)))?$/
 
 const withBreaks = (text: string): string => text.replaceAll('\\r', '\r').replaceAll('\\n', '\n')
 

@@ -38,182 +38,184 @@ beforeAll(async () => {
 })
 
 /** Closed after the test. */
-async function openPage(more = '', limit = 100, host = '127.0.0.1'): Promise<Page> {
+async function openPage(more = '', limit = 100, host = '127.0.0.1'): Promise<void> {
   const terms = { origins: [`http://127.0.0.1:${site.port}`], prompts: null, monthly_limit: limit }
   const { key } = await service.createKey(tenant, ['signals:write'], terms)
   page = await (await shareBrowser()).newPage()
   await page.goto(`http://${host}:${site.port}/?${new URLSearchParams({ prompt: tenant.prompt, key, more })}`)
-  return page
 }
 
 const recorded = () => service.services.db.sql`
   select s.value, s.metadata from signals s join prompts p on p.id = s.prompt_id
   where p.public_id = ${tenant.prompt} order by s.id`
 
-const up = (page: Page) => page.getByRole('button', { name: 'Good answer' })
-const down = (page: Page) => page.getByRole('button', { name: 'Bad answer' })
-const status = (page: Page) => page.getByRole('status')
+const up = () => page.getByRole('button', { name: 'Good answer' })
+const down = () => page.getByRole('button', { name: 'Bad answer' })
+const comment = () => page.getByLabel('Comment')
+const element = () => page.locator('prompt-feedback')
+const send = () => page.getByRole('button', { name: 'Send' }).click()
+const leave = () => page.goto('about:blank')
+const untilTold = (text: 'Thank you.' | 'Not sent. Please try again.') =>
+  page.getByRole('status').getByText(text).waitFor()
 
-const positive = { value: 'positive', metadata: { commit_sha: '45c48cce2e2d' } }
+/** Which of the two buttons are pressed. */
+const pressed = async () => [await up().getAttribute('aria-pressed'), await down().getAttribute('aria-pressed')]
+
+/** What the page hears of the positive choice. */
+const hear = () =>
+  page.evaluate(() => {
+    const { promise, resolve } = Promise.withResolvers<{ error?: { limitedBy: string } }>()
+    addEventListener('feedback', ({ detail }: CustomEventInit) => detail.value === 'positive' && resolve(detail))
+    return promise
+  })
+
+const commit = { commit_sha: '45c48cce2e2d' }
+const positive = { value: 'positive', metadata: commit }
+const negative = { value: 'negative', metadata: commit }
+const commented = { value: 'positive', metadata: { ...commit, comment: 'Friendlier' } }
 
 test('a click records one signal for the life of the tab, and the other button a new one', async () => {
-  const page = await openPage()
+  await openPage()
   expect(await findBarriers(page)).toEqual([])
-  await up(page).click()
-  await status(page).getByText('Thank you.').waitFor()
+  await up().click()
+  await untilTold('Thank you.')
   await page.reload()
-  await up(page).focus()
+  await up().focus()
   await page.keyboard.press('Enter')
-  await status(page).getByText('Thank you.').waitFor()
+  await untilTold('Thank you.')
   expect(await recorded()).toEqual([positive])
-  await down(page).click()
-  await eventually(recorded, [positive, { ...positive, value: 'negative' }])
-  expect(await down(page).getAttribute('aria-pressed')).toBe('true')
+  await down().click()
+  await eventually(recorded, [positive, negative])
+  expect(await pressed()).toEqual(['false', 'true'])
 })
 
 test('a click is recorded while the page is being left', async () => {
-  const page = await openPage()
+  await openPage()
   // The click comes with the very last event of the page, whose script ends with it.
-  await up(page).evaluate((button) =>
-    addEventListener('pagehide', () => (button as unknown as { click(): void }).click()),
-  )
-  await page.goto('about:blank')
-  await eventually(recorded, [positive], 20_000)
+  await up().evaluate((button) => addEventListener('pagehide', () => (button as unknown as { click(): void }).click()))
+  await leave()
+  await eventually(recorded, [positive])
 })
 
 test('a comment goes with the signal; a choice without one counts when the page is left', async () => {
-  const page = await openPage('comment')
-  await up(page).click()
+  await openPage('comment')
+  await up().click()
   expect(await findBarriers(page)).toEqual([])
-  await page.getByLabel('Comment').fill('Friendlier than before')
-  await page.getByRole('button', { name: 'Send' }).click()
-  const commented = { value: 'positive', metadata: { ...positive.metadata, comment: 'Friendlier than before' } }
+  await comment().fill('Friendlier')
+  await send()
   await eventually(recorded, [commented])
-  await down(page).click()
-  await page.goto('about:blank')
-  await eventually(recorded, [commented, { ...positive, value: 'negative' }], 20_000)
+  await down().click()
+  await leave()
+  await eventually(recorded, [commented, negative])
 })
 
 test('a comment that could not be sent is kept, and goes with the next attempt', async () => {
-  const page = await openPage('comment')
+  await openPage('comment')
   await page.context().setOffline(true)
-  await up(page).click()
-  await page.getByLabel('Comment').fill('Friendlier')
-  await page.getByRole('button', { name: 'Send' }).click()
-  await status(page).getByText('Not sent. Please try again.').waitFor()
+  await up().click()
+  await comment().fill('Friendlier')
+  await send()
+  await untilTold('Not sent. Please try again.')
   await page.context().setOffline(false)
-  await up(page).click()
-  await page.getByRole('button', { name: 'Send' }).click()
-  await eventually(recorded, [{ ...positive, metadata: { ...positive.metadata, comment: 'Friendlier' } }])
+  await up().click()
+  await send()
+  await eventually(recorded, [commented])
 })
 
 test('a comment that could not be sent does not go with another choice made meanwhile', async () => {
-  const page = await openPage('comment')
+  await openPage('comment')
   await page.context().setOffline(true)
-  const failed = page
-    .locator('prompt-feedback')
-    .evaluate((element) => new Promise((resolve) => element.addEventListener('feedback', resolve, { once: true })))
-  await up(page).click()
-  await page.getByLabel('Comment').fill('Friendlier')
-  await page.getByRole('button', { name: 'Send' }).click()
-  await down(page).click()
+  const failed = hear()
+  await up().click()
+  await comment().fill('Friendlier')
+  await send()
+  await down().click()
   await failed
-  expect(await page.getByLabel('Comment').inputValue()).toBe('')
+  expect(await comment().inputValue()).toBe('')
 })
 
 test('a choice waits for its comment while its element is moved, and counts when it is removed', async () => {
-  const page = await openPage('comment')
-  await up(page).click()
-  await page.getByLabel('Comment').fill('Friend')
-  await page.locator('prompt-feedback').evaluate((element) => element.parentNode?.append(element))
-  await page.getByLabel('Comment').fill('Friendlier')
-  await page.locator('prompt-feedback').evaluate((element) => element.remove())
-  await eventually(recorded, [{ ...positive, metadata: { ...positive.metadata, comment: 'Friendlier' } }])
+  await openPage('comment')
+  await up().click()
+  await comment().fill('Friend')
+  await element().evaluate((moved) => moved.parentNode?.append(moved))
+  await comment().fill('Friendlier')
+  await element().evaluate((removed) => removed.remove())
+  await eventually(recorded, [commented])
 })
 
 test('an element that is used again for another answer has a vote for each', async () => {
-  const page = await openPage('comment')
+  await openPage('comment')
   const show = (answer: string) =>
-    page.locator('prompt-feedback').evaluate((element, text) => element.setAttribute('metadata', text), answer)
+    element().evaluate((shown, metadata) => shown.setAttribute('metadata', metadata), answer)
   await show('{"answer":1}')
-  await up(page).click()
-  await page.getByRole('button', { name: 'Send' }).click()
-  await status(page).getByText('Thank you.').waitFor()
+  await up().click()
+  await send()
+  await untilTold('Thank you.')
   await show('{"answer":2}')
-  expect(await up(page).getAttribute('aria-pressed')).toBe('false')
-  await up(page).click()
-  await page.getByLabel('Comment').fill('Short')
+  expect(await pressed()).toEqual(['false', 'false'])
+  await up().click()
+  await comment().fill('Short')
   await show('{"answer":3}')
-  expect(await up(page).getAttribute('aria-pressed')).toBe('false')
-  const votes = [{ answer: 1 }, { answer: 2, comment: 'Short' }]
-  await eventually(
-    recorded,
-    votes.map((vote) => ({ value: 'positive', metadata: { ...vote, ...positive.metadata } })),
-  )
+  expect(await pressed()).toEqual(['false', 'false'])
+  await eventually(recorded, [
+    { value: 'positive', metadata: { answer: 1, ...commit } },
+    { value: 'positive', metadata: { answer: 2, comment: 'Short', ...commit } },
+  ])
 })
 
 test('going back to the choice that was sent drops the other one', async () => {
-  const page = await openPage('comment')
-  await up(page).click()
-  await page.getByRole('button', { name: 'Send' }).click()
-  await status(page).getByText('Thank you.').waitFor()
-  await down(page).click()
-  await up(page).click()
-  expect(await up(page).getAttribute('aria-pressed')).toBe('true')
-  expect(await page.getByLabel('Comment').isVisible()).toBe(false)
-  await page.goto('about:blank')
+  await openPage('comment')
+  await up().click()
+  await send()
+  await untilTold('Thank you.')
+  await down().click()
+  await up().click()
+  expect(await pressed()).toEqual(['true', 'false'])
+  expect(await comment().isVisible()).toBe(false)
+  await leave()
   expect(await recorded()).toEqual([positive])
 })
 
 test('the page hears what became of a click, and a refused one can be repeated', async () => {
-  const page = await openPage('', 0)
-  const heard = page.evaluate(
-    () =>
-      new Promise((resolve) =>
-        addEventListener('feedback', (event) => resolve((event as CustomEvent).detail.error.limitedBy)),
-      ),
-  )
-  await up(page).click()
-  expect(await heard).toBe('key_month')
-  await status(page).getByText('Not sent. Please try again.').waitFor()
-  expect(await up(page).getAttribute('aria-pressed')).toBe('false')
+  await openPage('', 0)
+  const heard = hear()
+  await up().click()
+  expect((await heard).error?.limitedBy).toBe('key_month')
+  await untilTold('Not sent. Please try again.')
+  expect(await pressed()).toEqual(['false', 'false'])
 })
 
 test('a late answer to the first choice leaves the second one shown', async () => {
-  const page = await openPage()
+  await openPage()
   const first = Promise.withResolvers<void>()
   await page.route('**/signals', async (route) => {
     if (route.request().postDataJSON().value === 'positive') await first.promise
     await route.continue()
   })
-  const heard = page.evaluate(
-    () =>
-      new Promise((resolve) =>
-        addEventListener('feedback', (event) => (event as CustomEvent).detail.value === 'positive' && resolve(null)),
-      ),
-  )
-  await up(page).click()
-  await down(page).click()
-  await status(page).getByText('Thank you.').waitFor()
+  const heard = hear()
+  await up().click()
+  await down().click()
+  await untilTold('Thank you.')
   first.resolve()
   await heard
-  expect(await down(page).getAttribute('aria-pressed')).toBe('true')
+  expect(await pressed()).toEqual(['false', 'true'])
 })
 
 test('a page of another origin records nothing', async () => {
-  const page = await openPage('', 100, 'localhost')
-  await up(page).click()
-  await status(page).getByText('Not sent. Please try again.').waitFor()
+  await openPage('', 100, 'localhost')
+  await up().click()
+  await untilTold('Not sent. Please try again.')
   expect(await recorded()).toEqual([])
 })
 
 test('the key may have the name that React and Vue pass on', async () => {
-  const page = await openPage()
-  await page.locator('prompt-feedback').evaluate((element) => {
-    element.setAttribute('browser-key', element.getAttribute('key') ?? '')
-    element.removeAttribute('key')
+  await openPage()
+  await element().evaluate((named) => {
+    named.setAttribute('browser-key', named.getAttribute('key') ?? '')
+    named.removeAttribute('key')
   })
-  await up(page).click()
+  await up().click()
   await eventually(recorded, [positive])
 })
 

@@ -81,13 +81,17 @@ function bruteInterval(base: Counts, head: Counts): { low: number; high: number 
   }
 }
 
+/** For these, Newton's method starts a rounding error away from the lowest or highest possible rate. */
+const nearTheEnds = ['0/1 10/14', '4/6 12/12', '8/11 1/11', '4/12 1/2', '0/12 2/18', '1/4 2/24'].map(
+  (pair) => pair.split(' ').map((one) => side(...(one.split('/').map(Number) as [number, number]))) as [Counts, Counts],
+)
+
 test('the interval is the intersection of the two sequences, rounded outwards, and the verdict is read from it', () => {
   const random = createRandom(15)
-  for (let round = 0; round < inFullRun(1_000, 150); round += 1) {
-    const count = () => Math.floor(random() ** 3 * 10 ** (random() * 4))
-    const [base, head] = [side(count(), 0), side(count(), 0)]
-    base.negative = count()
-    head.negative = count()
+  const count = () => Math.floor(random() ** 3 * 10 ** (random() * 4))
+  const counts = (): Counts => ({ positive: count(), negative: count() })
+  const pairs = Array.from({ length: inFullRun(1_000, 150) }, (): [Counts, Counts] => [counts(), counts()])
+  for (const [base, head] of [...nearTheEnds, ...pairs]) {
     const margin = random() * 0.2
     const { difference, verdict } = compareGrowing(base, head, margin)
     if (!difference) continue
@@ -100,22 +104,6 @@ test('the interval is the intersection of the two sequences, rounded outwards, a
     const expected = low >= -margin && high <= margin ? 'same' : low > 0 ? 'better' : high < 0 ? 'worse' : 'undecided'
     expect(verdict, shown).toBe(expected)
   }
-})
-
-/** For these, Newton's method starts a rounding error away from the lowest or highest possible rate. */
-test.each([
-  [0, 1, 10, 14],
-  [4, 6, 12, 12],
-  [8, 11, 1, 11],
-  [4, 12, 1, 2],
-  [0, 12, 2, 18],
-  [1, 4, 2, 24],
-])('the interval of %d of %d and %d of %d has no gap', (ofBase, base, ofHead, head) => {
-  const sides = [side(ofBase, base), side(ofHead, head)] as const
-  const exact = bruteInterval(...sides)
-  const { low, high } = differenceOf(...sides) as Estimate
-  expect(Math.abs(exact.low - low - 5e-7)).toBeLessThan(5.2e-7)
-  expect(Math.abs(high - exact.high - 5e-7)).toBeLessThan(5.2e-7)
 })
 
 test('the number of signals needed is the smallest that decides', () => {

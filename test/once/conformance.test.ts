@@ -13,15 +13,9 @@ const program = fileURLToPath(import.meta.resolve('@modelcontextprotocol/conform
 /** Scenarios that must fail; one that passes fails the test. */
 const failing = [
   // The server has tools only: no completions, resources or prompts.
-  ...[
-    'completion-complete',
-    'resources-list',
-    'resources-read-text',
-    'resources-read-binary',
-    'resources-templates-read',
-  ],
-  ...['prompts-list', 'prompts-get-simple', 'prompts-get-with-args', 'prompts-get-embedded-resource'],
-  'prompts-get-with-image',
+  ...['completion-complete', 'prompts-list', 'prompts-get-simple', 'prompts-get-with-args', 'prompts-get-with-image'],
+  ...['prompts-get-embedded-resource', 'resources-list', 'resources-read-text', 'resources-read-binary'],
+  'resources-templates-read',
   // They call tools that only a server for tests has.
   ...['tools-call-image', 'tools-call-audio', 'tools-call-embedded-resource', 'tools-call-mixed-content'],
   'tools-call-with-progress',
@@ -62,19 +56,8 @@ test('the command line of the inspector lists the tools and calls one', async ()
   // It looks for its package.json from the working directory.
   const cwd = dirname(inspector)
   const inspect = async (...asked: string[]) => {
-    const key = ['--header', `authorization: Bearer ${tenant.key}`]
-    const command = [
-      'node',
-      inspector,
-      '--cli',
-      `${service.url}/mcp`,
-      '--transport',
-      'http',
-      ...key,
-      '--method',
-      ...asked,
-    ]
-    const child = Bun.spawn(command, { cwd, stderr: 'pipe' })
+    const options = ['--transport', 'http', '--header', `authorization: Bearer ${tenant.key}`, '--method', ...asked]
+    const child = Bun.spawn(['node', inspector, '--cli', `${service.url}/mcp`, ...options], { cwd, stderr: 'pipe' })
     const [shown, errors, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
     if (status !== 0) throw new Error(errors)
     return JSON.parse(shown)

@@ -19,19 +19,18 @@ async function plan({ folder }: Clone, { paths = ['a.md'], createGlob = null, re
   return planSync(git, opened, linked, { createGlob, now, onProgress() {} })
 }
 
-/** The entries of a.md, or of the prompts given, in short and oldest first. */
+/** The entries of a.md, or of the files given, oldest first. Of deploys, Ada and 1 January nothing is said. */
 async function story(clone: Clone, options: Options = {}): Promise<string[]> {
   const { prompts, entries } = await plan(clone, options)
   return entries.map(({ prompt, entry, covers }) => {
     const { action, commit_sha, pr_number, user, created_at } = entry
     const others = covers.filter((sha) => sha !== commit_sha).map((sha) => subjectOf(clone, sha))
     return [
-      ...(prompts.length > 1 ? [prompt.path] : []),
-      action,
-      ...(pr_number ? [`#${pr_number}`] : []),
-      `"${subjectOf(clone, commit_sha)}"`,
-      user.name,
-      created_at?.slice(5, 13),
+      created_at?.slice(5, 13).replace('01-01T', ''),
+      ...(prompts.length > 1 ? [`${prompt.path}:`] : []),
+      ...(action === 'deployed' && !pr_number ? [] : [action, `#${pr_number}`]),
+      subjectOf(clone, commit_sha),
+      ...(user.name === 'Ada' ? [] : [`by ${user.name}`]),
       ...(others.length > 0 ? [`of ${others.join(', ')}`] : []),
     ].join(' ')
   })
@@ -46,62 +45,115 @@ const growOn = (story: string): Clone => grow(`${beginning}\n${story}`)
 
 const bob = { author: 'Bob <bob@example.com>' }
 const topicMerge = 'Merge pull request #3 from acme/topic'
-const begun = 'deployed "Begin" Ada 01-01T10'
+const merged = `pr_merged #3 ${topicMerge}`
 
-describe('merges', () => {
-  test('commits that a pull brings keep their authors', async () => {
-    const clone = growOn(`
-      clone-of-bob: Mine | b.md | Bob
-      main: Theirs | a.md
-      clone-of-bob: Merge branch 'main' of https://github.com/acme/prompts | +main | Bob`)
-    clone.git('reset', '--quiet', '--hard', 'clone-of-bob')
-    expect(await story(clone)).toEqual([begun, 'deployed "Theirs" Ada 01-01T12'])
-    expect(await story(clone, { paths: ['b.md'] })).toEqual(['deployed "Mine" Bob 01-01T13'])
-  })
-
-  test('a merge of two branches brings what they share before what is only on one', async () => {
-    const clone = growOn(`
-      shared: On both | a.md
-      one: On one | a.md
-      two<shared: On two | b.md
-      main: On main | c.md`)
-    clone.git('merge', '--quiet', '--no-ff', '--message', "Merge branches 'one' and 'two'", 'one', 'two')
-    const { entries } = await plan(clone)
-    expect(entries.map(({ entry }) => entry.title)).toEqual(['Begin', 'On both', 'On one'])
-  })
-
-  test('a pull request does not own commits that were merged into its branch', async () => {
-    const clone = growOn(`
-      topic: Other file | b.md
-      main: On main | a.md
-      topic: Merge branch 'main' into topic | +main
-      main: ${topicMerge} | +topic | Bob`)
-    expect(await story(clone)).toEqual([begun, 'deployed "On main" Ada 01-01T12'])
-    expect(await story(clone, { paths: ['b.md'] })).toEqual([`pr_merged #3 "${topicMerge}" Bob 01-01T14 of Other file`])
-  })
-
-  test('a change that a pull request reverts before its merge does not count', async () => {
-    const clone = growOn(`
-      topic: There | a.md
-      topic: And back | a.md=one\\ntwo\\nthree\\nfour\\nfive\\n
-      topic: Something else | b.md
-      main: ${topicMerge} | +topic`)
-    expect(await story(clone)).toEqual([begun])
-  })
-
-  test('a branch of pull requests that is merged locally brings them at the time of that merge', async () => {
-    const clone = growOn(`
-      topic: On topic | a.md
-      develop<main: ${topicMerge} | +topic | Bob
-      develop: On develop | a.md
-      main: Elsewhere | b.md
-      main: Merge branch 'develop' | +develop`)
-    expect(await story(clone)).toEqual([
-      begun,
-      `pr_merged #3 "${topicMerge}" Bob 01-01T15 of On topic`,
-      'deployed "On develop" Ada 01-01T15',
-    ])
-  })
+/** After the story: the entries of the prompts that are linked to these files. */
+test.each<[guarantee: string, story: string, expected: Record<string, string[]>]>([
+  [
+    'commits that a pull brings keep their authors',
+    `theirs: Theirs | a.md
+    main: Mine | b.md | Bob
+    main: Merge branch 'main' of https://github.com/acme/prompts | +theirs | Bob`,
+    { 'a.md': ['10 Begin', '11 Theirs'], 'b.md': ['13 Mine by Bob'] },
+  ],
+  [
+    'a merge of two branches brings what they share before what is only on one',
+    `one: On both | a.md
+    two: On two | b.md
+    one: On one | a.md
+    main: On main | c.md
+    main: Merge branches 'one' and 'two' | +one,two`,
+    { 'a.md': ['10 Begin', '15 On both', '15 On one'] },
+  ],
+  [
+    'a pull request does not own commits that were merged into its branch',
+    `topic: Other file | b.md
+    main: On main | a.md
+    topic: Merge branch 'main' into topic | +main
+    main: ${topicMerge} | +topic | Bob`,
+    { 'a.md': ['10 Begin', '12 On main'], 'b.md': [`14 ${merged} by Bob of Other file`] },
+  ],
+  [
+    'a change that a pull request reverts before its merge does not count',
+    `topic: There | a.md
+    topic: And back | a.md=one\\ntwo\\nthree\\nfour\\nfive\\n
+    topic: Something else | b.md
+    main: ${topicMerge} | +topic`,
+    { 'a.md': ['10 Begin'] },
+  ],
+  [
+    'a branch of pull requests that is merged locally brings them at the time of that merge',
+    `topic: On topic | a.md
+    develop<main: ${topicMerge} | +topic | Bob
+    develop: On develop | a.md
+    main: Elsewhere | b.md
+    main: Merge branch 'develop' | +develop`,
+    { 'a.md': ['10 Begin', `15 ${merged} by Bob of On topic`, '15 On develop'] },
+  ],
+  [
+    'a file is followed through all its names',
+    `main: To b | a.md>b.md
+    main: To c | b.md>c.md
+    main: Change c | c.md`,
+    {
+      'a.md': ['10 Begin', '11 To b', '12 To c', '13 Change c'],
+      'c.md': ['10 Begin', '11 To b', '12 To c', '13 Change c'],
+    },
+  ],
+  [
+    'a change under the old name counts when the rename was made on the other side of a merge',
+    `topic: Under the old name | a.md=one\\ntwo\\nthree\\nfour\\nfive,changed\\n
+    main: Rename | a.md>b.md
+    main: Merge branch 'topic' | +topic`,
+    { 'a.md': ['10 Begin', '12 Rename', '13 Under the old name'] },
+  ],
+  [
+    // The webhook reports that a.md is gone, too.
+    'a name that a later file takes is that of the later file, and of the earlier one before',
+    `main: Rename | a.md>b.md
+    main: A new a | a.md
+    main: Change b | b.md`,
+    {
+      'a.md b.md': ['10 b.md: Begin', '11 b.md: Rename', '12 a.md: A new a', '13 b.md: Change b'],
+      'a.md': ['10 Begin', '11 Rename', '12 A new a'],
+    },
+  ],
+  [
+    'a pull request does not change a later file whose path it only moves another file away from',
+    `main: And b | b.md
+    topic: To c | a.md>c.md
+    topic: To a | b.md>a.md
+    main: ${topicMerge} | +topic
+    main: A new b | b.md`,
+    {
+      'a.md b.md c.md': [
+        ...['10 c.md: Begin', '11 a.md: And b', `14 a.md: ${merged} of To a`, `14 c.md: ${merged} of To c`],
+        '15 b.md: A new b',
+      ],
+    },
+  ],
+  [
+    'a clock that is ahead or behind does not change the order, and nothing is later than now',
+    `main: Ten years ahead | a.md | @2036-01-01T00:00:00Z
+    main: Right | a.md
+    main: In 1970 | a.md | @1970-01-02T00:00:00Z
+    main: Right again | a.md
+    main: Ahead at the end | a.md | @2036-01-01T00:00:00Z`,
+    {
+      'a.md': ['10 Begin', '10 Ten years ahead', '12 Right', '12 In 1970', '14 Right again', '14 Ahead at the end'],
+    },
+  ],
+  [
+    'a commit from a clock that is behind leaves the times of the commits before it',
+    `main: Landed and synced | a.md | @2026-03-01T12:00:00Z
+    main: A minute behind | a.md | @2026-03-01T11:59:00Z`,
+    { 'a.md': ['10 Begin', '03-01T12 Landed and synced', '03-01T12 A minute behind'] },
+  ],
+])('%s', async (_, written, expected) => {
+  const clone = growOn(written)
+  for (const [paths, entries] of Object.entries(expected)) {
+    expect(await story(clone, { paths: paths.split(' ') })).toEqual(entries)
+  }
 })
 
 describe('changes made in a merge commit', () => {
@@ -114,8 +166,8 @@ describe('changes made in a merge commit', () => {
     clone.git('merge', '--quiet', '--no-commit', 'topic')
     return clone
   }
-  const both = [begun, 'deployed "On main" Ada 01-01T12', 'deployed "On topic" Ada 01-01T13']
-  const byMerge = `deployed "Merge branch 'topic'" Bob 01-01T13`
+  const both = ['10 Begin', '12 On main', '13 On topic']
+  const byMerge = "13 Merge branch 'topic' by Bob"
 
   test.each(['a.md', 'a "quoted" \\ name.md', 'ä.md'])(
     'a change in %s that comes from neither side is an entry',
@@ -147,53 +199,11 @@ describe('changes made in a merge commit', () => {
   test('in the merge of a pull request it belongs to the pull request', async () => {
     const clone = beginMerge()
     clone.change(topicMerge, 'a.md', { ...bob, text: 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n' })
-    expect(await story(clone)).toEqual([...both.slice(0, 2), `pr_merged #3 "${topicMerge}" Bob 01-01T13 of On topic`])
+    expect(await story(clone)).toEqual([...both.slice(0, 2), `13 ${merged} by Bob of On topic`])
   })
 })
 
 describe('names', () => {
-  test('a file is followed through all its names, and the link with it', async () => {
-    const clone = growOn(`
-      main: To b | a.md>b.md
-      main: To c | b.md>c.md
-      main: Change c | c.md`)
-    const { prompts } = await plan(clone)
-    expect(prompts).toEqual([{ id: 'pmt_0', name: '', path: 'c.md', movedFrom: 'a.md', missing: null }])
-    const expected = ['Begin', 'To b', 'To c', 'Change c'].map(
-      (message, hour) => `deployed "${message}" Ada 01-01T1${hour}`,
-    )
-    expect(await story(clone)).toEqual(expected)
-    expect(await story(clone, { paths: ['c.md'] })).toEqual(expected)
-  })
-
-  test('a change under the old name counts when the rename was made on the other side of a merge', async () => {
-    const clone = growOn(`
-      topic: Under the old name | a.md=one\\ntwo\\nthree\\nfour\\nfive,changed\\n
-      main: Rename | a.md>b.md
-      main: Merge branch 'topic' | +topic`)
-    expect(await story(clone)).toEqual([
-      begun,
-      'deployed "Rename" Ada 01-01T12',
-      'deployed "Under the old name" Ada 01-01T13',
-    ])
-  })
-
-  test('a name that a later file takes is that of the later file, and of the earlier one before', async () => {
-    const clone = growOn(`
-      main: Rename | a.md>b.md
-      main: A new a | a.md
-      main: Change b | b.md`)
-    expect(await story(clone, { paths: ['a.md', 'b.md'] })).toEqual([
-      'b.md deployed "Begin" Ada 01-01T10',
-      'b.md deployed "Rename" Ada 01-01T11',
-      'a.md deployed "A new a" Ada 01-01T12',
-      'b.md deployed "Change b" Ada 01-01T13',
-    ])
-    // The webhook reports that a.md is gone, too.
-    const ofA = [begun, 'deployed "Rename" Ada 01-01T11', 'deployed "A new a" Ada 01-01T12']
-    expect(await story(clone, { paths: ['a.md'] })).toEqual(ofA)
-  })
-
   test.each([
     ['b.md', 'c.md'],
     ['c.md', 'b.md'],
@@ -206,28 +216,8 @@ describe('names', () => {
       main: Second away | a.md>${second}
       main: Third at a | a.md=And,a,third.`)
     expect(await story(clone, { paths: [], createGlob: '*.md' })).toEqual([
-      `${first} deployed "First at y" Ada 01-01T10`,
-      `${first} deployed "First to a" Ada 01-01T11`,
-      `${first} deployed "First away" Ada 01-01T12`,
-      `${second} deployed "Second at a" Ada 01-01T13`,
-      `${second} deployed "Second away" Ada 01-01T14`,
-      'a.md deployed "Third at a" Ada 01-01T15',
-    ])
-  })
-
-  test('a pull request does not change a later file whose path it only moves another file away from', async () => {
-    const clone = grow(`
-      main: Begin | a.md b.md
-      topic: To c | a.md>c.md
-      topic: To a | b.md>a.md
-      main: ${topicMerge} | +topic
-      main: A new b | b.md`)
-    expect(await story(clone, { paths: ['a.md', 'b.md', 'c.md'] })).toEqual([
-      'c.md deployed "Begin" Ada 01-01T10',
-      'a.md deployed "Begin" Ada 01-01T10',
-      `a.md pr_merged #3 "${topicMerge}" Ada 01-01T13 of To a`,
-      `c.md pr_merged #3 "${topicMerge}" Ada 01-01T13 of To c`,
-      'b.md deployed "A new b" Ada 01-01T14',
+      ...[`10 ${first}: First at y`, `11 ${first}: First to a`, `12 ${first}: First away`],
+      ...[`13 ${second}: Second at a`, `14 ${second}: Second away`, '15 a.md: Third at a'],
     ])
   })
 
@@ -235,13 +225,12 @@ describe('names', () => {
     const clone = growOn(`
       main: Rename | a.md>b.md
       main: Remove | -b.md`)
-    const expected = ['Begin', 'Rename', 'Remove'].map((message, hour) => `deployed "${message}" Ada 01-01T1${hour}`)
     const found = { id: 'pmt_0', name: '', path: 'b.md', movedFrom: null, missing: 'was removed' }
     expect((await plan(clone)).prompts).toEqual([found])
-    expect(await story(clone)).toEqual(expected)
+    expect(await story(clone)).toEqual(['10 Begin', '11 Rename', '12 Remove'])
     clone.change('Add again', 'b.md')
     expect((await plan(clone)).prompts).toEqual([{ ...found, movedFrom: 'a.md', missing: null }])
-    expect(await story(clone)).toEqual([...expected, 'deployed "Add again" Ada 01-01T13'])
+    expect(await story(clone)).toEqual(['10 Begin', '11 Rename', '12 Remove', '13 Add again'])
   })
 
   test('the link of a file that passed through a path follows that file, not a later one of the path', async () => {
@@ -259,7 +248,7 @@ describe('names', () => {
       topic: Rewrite | b.md
       main: ${topicMerge} | +topic`)
     expect((await plan(clone, { createGlob: '*.md' })).prompts).toMatchObject([{ path: 'b.md', movedFrom: 'a.md' }])
-    expect(await story(clone)).toEqual([begun, `pr_merged #3 "${topicMerge}" Ada 01-01T13 of To b, Rewrite`])
+    expect(await story(clone)).toEqual(['10 Begin', `13 ${merged} of To b, Rewrite`])
   })
 
   test('says why a file is missing', async () => {
@@ -317,40 +306,12 @@ describe('names', () => {
 })
 
 describe('people and times', () => {
-  test('a clock that is ahead or behind does not change the order, and nothing is later than now', async () => {
-    const clone = begin()
-    clone.change('Ten years ahead', 'a.md', { at: '2036-01-01T00:00:00Z' })
-    clone.change('Right')
-    clone.change('In 1970', 'a.md', { at: '1970-01-02T00:00:00Z' })
-    clone.change('Right again')
-    clone.change('Ahead at the end', 'a.md', { at: '2036-01-01T00:00:00Z' })
-    expect(await story(clone)).toEqual([
-      begun,
-      'deployed "Ten years ahead" Ada 01-01T10',
-      'deployed "Right" Ada 01-01T12',
-      'deployed "In 1970" Ada 01-01T12',
-      'deployed "Right again" Ada 01-01T14',
-      'deployed "Ahead at the end" Ada 01-01T14',
-    ])
-  })
-
   test('a commit from a clock that is a little ahead landed now, not with the commit before', async () => {
     const clone = begin()
     clone.change('Pushed within a second', 'a.md', { at: '2026-06-01T00:00:02Z' })
     expect((await plan(clone)).entries.map(({ entry }) => entry.created_at)).toEqual([
       '2026-01-01T10:00:00.000Z',
       now.toISOString(),
-    ])
-  })
-
-  test('a commit from a clock that is behind leaves the times of the commits before it', async () => {
-    const clone = begin()
-    clone.change('Landed and synced', 'a.md', { at: '2026-03-01T12:00:00Z' })
-    clone.change('A minute behind', 'a.md', { at: '2026-03-01T11:59:00Z' })
-    expect(await story(clone)).toEqual([
-      begun,
-      'deployed "Landed and synced" Ada 03-01T12',
-      'deployed "A minute behind" Ada 03-01T12',
     ])
   })
 

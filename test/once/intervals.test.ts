@@ -2,75 +2,55 @@ import { expect, test } from 'bun:test'
 import { nextStart, startsBetween } from '../../src/stats/intervals.ts'
 import { type Interval, parseZone } from '../../src/stats/schema.ts'
 
-const starts = (interval: Interval, zone: string, since: string, until: string) =>
-  startsBetween(interval, zone, new Date(since), new Date(until), 1_001).map((start) =>
-    start.toISOString().replace(':00.000Z', 'Z'),
-  )
-
+/** The times are in UTC, without the year. */
 test.each([
+  ['day Europe/London 2026', 'a day of 23 hours', '03-28T12:00 03-30T12:00', '03-28T00:00 03-29T00:00 03-29T23:00'],
   [
-    'a day of 23 hours',
-    'day Europe/London 2026-03-28T12:00Z 2026-03-30T12:00Z',
-    '2026-03-28T00:00Z 2026-03-29T00:00Z 2026-03-29T23:00Z',
+    ...['hour Europe/London 2026', 'an hour that clocks show twice', '10-24T23:30 10-25T02:30'],
+    '10-24T23:00 10-25T00:00 10-25T01:00 10-25T02:00',
   ],
   [
-    'an hour that clocks show twice',
-    'hour Europe/London 2026-10-24T23:30Z 2026-10-25T02:30Z',
-    '2026-10-24T23:00Z 2026-10-25T00:00Z 2026-10-25T01:00Z 2026-10-25T02:00Z',
+    ...['hour Australia/Lord_Howe 2026', 'clocks that are set back by half an hour', '04-04T14:00 04-04T17:00'],
+    '04-04T14:00 04-04T15:00 04-04T15:30 04-04T16:30',
   ],
   [
-    'clocks that are set back by half an hour',
-    'hour Australia/Lord_Howe 2026-04-04T14:00Z 2026-04-04T17:00Z',
-    '2026-04-04T14:00Z 2026-04-04T15:00Z 2026-04-04T15:30Z 2026-04-04T16:30Z',
+    ...['hour Australia/Lord_Howe 2026', 'clocks that are set forward by half an hour', '10-03T14:30 10-03T16:30'],
+    '10-03T14:30 10-03T15:30 10-03T16:00',
   ],
   [
-    'clocks that are set forward by half an hour',
-    'hour Australia/Lord_Howe 2026-10-03T14:30Z 2026-10-03T16:30Z',
-    '2026-10-03T14:30Z 2026-10-03T15:30Z 2026-10-03T16:00Z',
+    ...['day America/St_Johns 2010', 'clocks that were set back a minute after midnight', '11-07T03:00 11-08T12:00'],
+    '11-07T02:30 11-08T03:30',
   ],
   [
-    'clocks that were set back a minute after midnight',
-    'day America/St_Johns 2010-11-07T03:00Z 2010-11-08T12:00Z',
-    '2010-11-07T02:30Z 2010-11-08T03:30Z',
+    ...['hour America/St_Johns 2010', 'the same by hours', '11-07T01:30 11-07T04:00'],
+    '11-07T01:30 11-07T02:30 11-07T02:31 11-07T03:30',
   ],
   [
-    'the same by hours',
-    'hour America/St_Johns 2010-11-07T01:30Z 2010-11-07T04:00Z',
-    '2010-11-07T01:30Z 2010-11-07T02:30Z 2010-11-07T02:31Z 2010-11-07T03:30Z',
+    ...['day Pacific/Apia 2011', 'a day that a zone has skipped', '12-29T10:00 12-31T11:00'],
+    '12-29T10:00 12-30T10:00 12-31T10:00',
   ],
   [
-    'a day that a zone has skipped',
-    'day Pacific/Apia 2011-12-29T10:00Z 2011-12-31T11:00Z',
-    '2011-12-29T10:00Z 2011-12-30T10:00Z 2011-12-31T10:00Z',
+    ...['day America/Sao_Paulo 2018', 'a day whose first hour is skipped', '11-03T12:00 11-05T12:00'],
+    '11-03T03:00 11-04T03:00 11-05T02:00',
   ],
   [
-    'a day whose first hour is skipped',
-    'day America/Sao_Paulo 2018-11-03T12:00Z 2018-11-05T12:00Z',
-    '2018-11-03T03:00Z 2018-11-04T03:00Z 2018-11-05T02:00Z',
+    ...['day America/Havana 2026', 'a midnight that comes twice', '10-31T12:00 11-02T12:00'],
+    '10-31T04:00 11-01T04:00 11-02T05:00',
   ],
   [
-    'a midnight that comes twice',
-    'day America/Havana 2026-10-31T12:00Z 2026-11-02T12:00Z',
-    '2026-10-31T04:00Z 2026-11-01T04:00Z 2026-11-02T05:00Z',
+    ...['week Europe/London 2026', 'weeks, which begin on Monday', '03-22T23:59 04-06T00:00'],
+    '03-16T00:00 03-23T00:00 03-29T23:00 04-05T23:00',
   ],
+  ['month Europe/London 2026', 'months', '02-28T23:59 04-30T23:00', '02-01T00:00 03-01T00:00 03-31T23:00'],
   [
-    'weeks, which begin on Monday',
-    'week Europe/London 2026-03-22T23:59Z 2026-04-06T00:00Z',
-    '2026-03-16T00:00Z 2026-03-23T00:00Z 2026-03-29T23:00Z 2026-04-05T23:00Z',
+    ...['day Africa/Monrovia 1972', 'a zone whose offset had seconds', '01-06T12:00 01-08T12:00'],
+    '01-06T00:44:30.000Z 01-07T00:44:30.000Z 01-08T00:00',
   ],
-  [
-    'months',
-    'month Europe/London 2026-02-28T23:59Z 2026-04-30T23:00Z',
-    '2026-02-01T00:00Z 2026-03-01T00:00Z 2026-03-31T23:00Z',
-  ],
-  [
-    'a zone whose offset had seconds',
-    'day Africa/Monrovia 1972-01-06T12:00Z 1972-01-08T12:00Z',
-    '1972-01-06T00:44:30.000Z 1972-01-07T00:44:30.000Z 1972-01-08T00:00Z',
-  ],
-])('intervals begin right in %s', (_, query, expected) => {
-  const [interval, zone, since, until] = query.split(' ') as [Interval, string, string, string]
-  expect(starts(interval, zone, since, until)).toEqual(expected.split(' '))
+])('by %s: %s', (by, _, span, expected) => {
+  const [interval, zone, year] = by.split(' ') as [Interval, string, string]
+  const [since, until] = span.split(' ').map((time) => new Date(`${year}-${time}Z`)) as [Date, Date]
+  const starts = startsBetween(interval, zone, since, until, 1_001).map((start) => start.toISOString())
+  expect(starts.map((start) => start.replace(`${year}-`, '').replace(':00.000Z', ''))).toEqual(expected.split(' '))
 })
 
 test('every span is covered once, in every zone and over every change of clocks', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { findLinks, parseRepository, pullRequestUrl, splitRepository } from '../../src/lib/repository_links.ts'
+import { findLinks, parseRepository, splitRepository } from '../../src/lib/repository_links.ts'
 
 test.each([
   ['Acme/Prompts', 'acme/prompts', 'github.com', 'acme/prompts'],
@@ -15,15 +15,7 @@ test.each([
 })
 
 test.each([
-  'prompts',
-  'github.com/acme',
-  'github.com/a/b/c',
-  'a/..',
-  '../a',
-  'a//b',
-  'a/b c',
-  'https://github.com/a/b',
-  '',
+  ...['prompts', 'github.com/acme', 'github.com/a/b/c', 'a/..', '../a', 'a//b', 'a/b c', 'https://github.com/a/b', ''],
 ])('%p is not a repository', (given) => expect(parseRepository(given)).toBeUndefined())
 
 const [base, head] = ['1'.repeat(40), '2'.repeat(40)]
@@ -33,26 +25,16 @@ const linksOf = (repository: string | null, prUrl: string | null = null) => {
   return [links?.commit(head) ?? null, links?.compare(base, head) ?? null]
 }
 
-test.each<[string, string, string]>([
-  ['acme/p', `https://github.com/acme/p/commit/${head}`, `https://github.com/acme/p/compare/${base}...${head}`],
-  [
-    'github.acme.com/a/p',
-    `https://github.acme.com/a/p/commit/${head}`,
-    `https://github.acme.com/a/p/compare/${base}...${head}`,
-  ],
-  [
-    'gitlab.com/a/b/p',
-    `https://gitlab.com/a/b/p/-/commit/${head}`,
-    `https://gitlab.com/a/b/p/-/compare/${base}...${head}`,
-  ],
-  ['codeberg.org/a/p', `https://codeberg.org/a/p/commit/${head}`, `https://codeberg.org/a/p/compare/${base}...${head}`],
-  [
-    'bitbucket.org/a/p',
-    `https://bitbucket.org/a/p/commits/${head}`,
-    `https://bitbucket.org/a/p/branches/compare/${head}%0D${base}`,
-  ],
-])('commits and comparisons of %s are linked', (repository, commit, compare) => {
-  expect(linksOf(repository)).toEqual([commit, compare])
+const compared = `compare/${base}...${head}`
+
+test.each([
+  ['acme/p', 'https://github.com/acme/p', `commit/${head}`, compared],
+  ['github.acme.com/a/p', 'https://github.acme.com/a/p', `commit/${head}`, compared],
+  ['gitlab.com/a/b/p', 'https://gitlab.com/a/b/p/-', `commit/${head}`, compared],
+  ['codeberg.org/a/p', 'https://codeberg.org/a/p', `commit/${head}`, compared],
+  ['bitbucket.org/a/p', 'https://bitbucket.org/a/p', `commits/${head}`, `branches/compare/${head}%0D${base}`],
+])('commits and comparisons of %s are linked below %s', (repository, below, commit, compare) => {
+  expect(linksOf(repository)).toEqual([`${below}/${commit}`, `${below}/${compare}`])
 })
 
 test.each([null, 'git.example.com/acme/p', 'gitea:3000/acme/p', 'gitlab/acme/p', 'bitbucket.example.com/acme/p'])(
@@ -66,25 +48,15 @@ test('nor is what is not a hash', () => {
 })
 
 test.each([
-  ['https://git.example.com/a/p/-/merge_requests/3', `https://git.example.com/a/p/-/commit/${head}`],
-  ['http://gitea:3000/a/p/pulls/3', `http://gitea:3000/a/p/commit/${head}`],
-  [
-    'https://git.example.com/projects/A/repos/p/pull-requests/3',
-    `https://git.example.com/projects/A/repos/p/commits/${head}`,
-  ],
-  ['https://git.example.com/a/p/pull/3/', `https://git.example.com/a/p/commit/${head}`],
-])('the address %s of a pull request shows where its commits are', (prUrl, commit) => {
-  expect(linksOf('git.example.com/a/p', prUrl)[0]).toBe(commit)
+  ['https://git.example.com/a/p/-/merge_requests/3', 'https://git.example.com/a/p/-/commit'],
+  ['http://gitea:3000/a/p/pulls/3', 'http://gitea:3000/a/p/commit'],
+  ['https://git.example.com/projects/A/repos/p/pull-requests/3', 'https://git.example.com/projects/A/repos/p/commits'],
+  ['https://git.example.com/a/p/pull/3/', 'https://git.example.com/a/p/commit'],
+])('the address %s of a pull request shows that its commits are at %s', (prUrl, commits) => {
+  expect(linksOf('git.example.com/a/p', prUrl)[0]).toBe(`${commits}/${head}`)
 })
 
 test.each(['javascript:alert(1)/a/pull/3', 'https://git.example.com/pull/3', 'https://git.example.com/a/p?x=/pull/3'])(
   '%s says nothing about commits',
   (prUrl) => expect(linksOf(null, prUrl)).toEqual(none),
 )
-
-test.each([
-  ['https://git.example.com/scm/a/p', 'https://git.example.com/projects/a/repos/p/pull-requests/3'],
-  ['https://bitbucket.org/a/p', 'https://bitbucket.org/a/p/pull-requests/3'],
-])('a pull request of Bitbucket at %s is at %s', (url, expected) => {
-  expect(pullRequestUrl(url, 'bitbucket', 3)).toBe(expected)
-})

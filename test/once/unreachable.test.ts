@@ -2,7 +2,6 @@ import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { errorLineOf, run } from '../program.ts'
-import { urlOfDatabase } from '../templates.ts'
 import { useDatabase } from '../use.ts'
 
 const database = useDatabase()
@@ -23,25 +22,39 @@ async function expectRefused(url: string, reason: RegExp, chosen = commands): Pr
 }
 
 async function listen(onConnection: (socket: Socket) => void) {
-  const server = createServer(onConnection)
+  const server = createServer(onConnection).unref()
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as { port: number }
   return { url: `postgres://user:hunter2@127.0.0.1:${port}/db`, close: () => server.close() }
 }
 
-test.concurrent('nothing listens there', async () => {
+/** The URL of the test's database with these parts changed. */
+const changed = (parts: Partial<URL>) => () =>
+  Object.assign(new URL(database.settings.DATABASE_URL as string), { password: 'hunter2', ...parts }).href
+
+/** A server that closed again. */
+async function nowhere(): Promise<string> {
   const server = await listen(() => {})
   await once(server.close(), 'close')
-  await expectRefused(server.url, /ECONNREFUSED/)
-})
+  return server.url
+}
 
-test.concurrent('no such host', async () => {
-  await expectRefused('postgres://user:hunter2@none.invalid:5432/db', /none\.invalid/)
-})
+test.concurrent.each<[string, RegExp, () => string | Promise<string>]>([
+  ['where nothing listens', /ECONNREFUSED/, nowhere],
+  ['at a host that is not there', /none\.invalid/, () => 'postgres://user:hunter2@none.invalid:5432/db'],
+  ['behind a proxy that drops connections', /./, async () => (await listen((socket) => socket.destroy())).url],
+  ['that is not there', /database "none" does not exist/, changed({ pathname: '/none' })],
+  [
+    'without a user in the URL',
+    /role "nobody" does not exist\. Name a user in DATABASE_URL: postgres:/,
+    changed({ username: '', password: '' }),
+  ],
+  ['without TLS', /turn TLS on there, or set sslmode=disable$/, changed({ search: '?sslmode=require' })],
+])('a database %s is refused', async (_, reason, url) => expectRefused(await url(), reason))
 
-test.concurrent.each(commands.map((command) => ({ name: command.join(' '), command })))(
-  'a server that takes the connection and says nothing is not waited for by $name any longer than five seconds',
-  async ({ command }) => {
+test.concurrent.each(commands.map((command) => [command.join(' '), command] as const))(
+  'a server that takes the connection and says nothing is not waited for by %s any longer than five seconds',
+  async (_, command) => {
     let askedAt = 0
     const server = await listen(() => {
       askedAt ||= performance.now()
@@ -49,30 +62,5 @@ test.concurrent.each(commands.map((command) => ({ name: command.join(' '), comma
     await expectRefused(server.url, /./, [command])
     // And a little, for the end of the process.
     expect(performance.now() - askedAt).toBeLessThan(7_500)
-    server.close()
   },
 )
-
-test.concurrent('a proxy that takes the connection and drops it', async () => {
-  const server = await listen((socket) => socket.destroy())
-  await expectRefused(server.url, /./)
-  server.close()
-})
-
-test.concurrent('no such database', async () => {
-  const url = new URL(urlOfDatabase(database.settings.DATABASE_URL as string, 'none'))
-  url.password = 'hunter2'
-  await expectRefused(url.href, /database "none" does not exist/)
-})
-
-test.concurrent('no user in the URL', async () => {
-  const url = new URL(database.settings.DATABASE_URL as string)
-  url.username = ''
-  await expectRefused(url.href, /role "nobody" does not exist\. Name a user in DATABASE_URL: postgres:/)
-})
-
-test.concurrent('no TLS on the server', async () => {
-  const url = new URL(database.settings.DATABASE_URL as string)
-  url.search = '?sslmode=require'
-  await expectRefused(url.href, /turn TLS on there, or set sslmode=disable$/)
-})
