@@ -5,6 +5,7 @@ import { constants } from 'node:os'
 import { systemClock } from '../src/clock.ts'
 import type { Db } from '../src/db/client.ts'
 import { type Finished, keepSecrets, PROGRAM, run, type Server, type Settings } from './binary.ts'
+import { withPostgres } from './services.ts'
 import { insertTenant, openDb, type Tenant } from './tenant.ts'
 
 export { createFolder, type Finished, PROGRAM, run, type Server, type Settings, startServer } from './binary.ts'
@@ -116,6 +117,15 @@ export async function during<T>(work: Promise<T>, call: () => Promise<unknown>):
   while (!isOver) await call()
   return ended
 }
+
+/** Does the work while another connection to the Postgres of these settings holds the locks of the statement. */
+export const whileLocked = <T>(settings: Settings, statement: string, work: () => Promise<T>): Promise<T> =>
+  withPostgres(settings.DATABASE_URL as string, (sql) =>
+    sql.begin(async (on) => {
+      await on.unsafe(statement)
+      return work()
+    }),
+  ) as Promise<T>
 
 /** Waits until one statement with this text waits for a lock. Asks outside of the caller's transaction. */
 export const untilLocked = ({ sql }: Db, text: string): Promise<void> =>

@@ -181,9 +181,7 @@ test(`side by side, drift is not taken for a difference, and a fall of 10 points
     head: addCounts(days.map(({ head }) => head)),
   })
   const calls = (change: number, combine: typeof pool) =>
-    Array.from({ length: runs }, (_, run) => firstCalled(seed + run, change, combine)).filter(
-      (day) => day !== undefined,
-    )
+    repeat((number) => firstCalled(number, change, combine)).filter((day) => day !== undefined)
   expect(percentOf(calls(0, pool).length)).toBeGreaterThan(60)
   expect(calls(0, blockByDay)).toEqual([])
   const [pooled, blocked] = [calls(-0.1, pool), calls(-0.1, blockByDay)]

@@ -1,14 +1,5 @@
 import { expect, test } from 'bun:test'
-import {
-  chownSync,
-  existsSync,
-  lchownSync,
-  mkdirSync,
-  readdirSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chownSync, existsSync, lchownSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
@@ -103,10 +94,10 @@ test.concurrent('the copy of an interrupted or a killed backup does not stay', a
     child.kill(signal)
     await child.exited
   }
-  await end('SIGINT')
-  expect(existsSync(copy)).toBe(false)
-  await end('SIGTERM')
-  expect(existsSync(copy)).toBe(false)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    await end(signal)
+    expect(existsSync(copy)).toBe(false)
+  }
   await end('SIGKILL')
   expect(await server.stop()).toBe(0)
   expect(existsSync(copy)).toBe(true)
@@ -160,7 +151,7 @@ test.concurrent.each([['serve'], ['orgs create --name N --plan free'], ['migrate
   '%s rejects a data directory that cannot be one',
   async (command) => {
     const file = join(createFolder(), 'file')
-    writeFileSync(file, 'not a folder')
+    await Bun.write(file, 'not a folder')
     for (const DATA_DIR of [file, '/proc/none', join(file, 'below')]) {
       const line = errorLineOf(await run(command.split(' '), { settings: { DATA_DIR } }))
       expect(line).toStartWith(`The data directory ${DATA_DIR} cannot be used: `)

@@ -195,13 +195,14 @@ test.each([
   expect({ status, line: stderr.split('\n')[0] }).toEqual({ status: 2, line: `prompt-signals: ${line}` })
 })
 
-const key = `psk_${'0'.repeat(36)}`
+const rejectionAt = async (url: string, settings: Settings = {}) =>
+  errorLineOf(await sync([clone.folder, '--url', url], settings))
 
 test('without a key, or with a text that is none, it says so and shows no secret', async () => {
-  expect(errorLineOf(await sync([clone.folder, '--url', 'http://127.0.0.1:9']))).toContain('Set PROMPT_SIGNALS_KEY')
-  const settings = { PROMPT_SIGNALS_KEY: 'hunter2' }
-  const rejection = errorLineOf(await sync([clone.folder, '--url', 'http://127.0.0.1:9'], settings))
-  expect(rejection).toBe('PROMPT_SIGNALS_KEY must be an API key, which begins with psk_')
+  expect(await rejectionAt('http://127.0.0.1:9')).toContain('Set PROMPT_SIGNALS_KEY')
+  expect(await rejectionAt('http://127.0.0.1:9', { PROMPT_SIGNALS_KEY: 'hunter2' })).toBe(
+    'PROMPT_SIGNALS_KEY must be an API key, which begins with psk_',
+  )
 })
 
 test('an address that is not the service, or leads elsewhere, gets an answer that says so, and the key goes nowhere else', async () => {
@@ -212,10 +213,8 @@ test('an address that is not the service, or leads elsewhere, gets an answer tha
     if (pathname.startsWith('/elsewhere')) return Response.redirect('/stolen', 302)
     return new Response('<h1>Hello</h1>', { headers: { 'content-type': 'text/html' } })
   })
-  const settings = { PROMPT_SIGNALS_KEY: key }
-  const page = errorLineOf(await sync([clone.folder, '--url', address], settings))
-  expect(page).toContain('not how the service answers')
-  const moved = errorLineOf(await sync([clone.folder, '--url', `${address}/elsewhere`], settings))
-  expect(moved).toContain('does not answer')
+  const settings = { PROMPT_SIGNALS_KEY: `psk_${'0'.repeat(36)}` }
+  expect(await rejectionAt(address, settings)).toContain('not how the service answers')
+  expect(await rejectionAt(`${address}/elsewhere`, settings)).toContain('does not answer')
   expect(seen.filter((path) => path === '/stolen')).toEqual([])
 })

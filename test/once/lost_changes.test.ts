@@ -9,12 +9,12 @@ import type { Listener } from '../../src/platform.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { type Answer, type Client, createClient } from '../client.ts'
 import { inFullRun } from '../full.ts'
-import { eventually } from '../program.ts'
+import { createTenant, eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 import { entry, serve, type Tenant } from '../service.ts'
 import { withPostgres } from '../services.ts'
 import { urlOfDatabase } from '../templates.ts'
-import { insertTenant } from '../tenant.ts'
+import { openDb } from '../tenant.ts'
 import { useDatabase } from '../use.ts'
 
 const rounds = inFullRun(20, 5)
@@ -31,12 +31,8 @@ const asAdmin = <T>(use: Parameters<typeof withPostgres<T>>[1]): Promise<T> =>
   withPostgres(urlOfDatabase(url(), 'postgres'), use)
 
 async function onDatabase<T>(use: (db: Db) => Promise<T>): Promise<T> {
-  const db = openClient({ url: url(), ssl: false }, { queryTimeoutMs: 0, maxConnections: 1 })
-  try {
-    return await use(db)
-  } finally {
-    await db.close()
-  }
+  const db = await openDb(settings)
+  return use(db).finally(db.close)
 }
 
 beforeAll(async () => {
@@ -92,7 +88,7 @@ function load({ prompt, key }: Tenant) {
 
 test('nothing of a tenant that was lost is recorded for, or shown of, the one that has its row ids now', async () => {
   for (let round = 0; round < rounds; round++) {
-    const lost = await onDatabase((db) => insertTenant(db, systemClock, 1_000_000))
+    const lost = await createTenant(settings, 1_000_000)
     const lostIds = await onDatabase((db) => requirePrompt(db.sql, lost.prompt))
     const loading = load(lost)
     await loading.answered(({ status }) => status < 300)
@@ -107,7 +103,7 @@ test('nothing of a tenant that was lost is recorded for, or shown of, the one th
     await onDatabase(async (db) => {
       await db.sql`
         select setval('organisations_id_seq', ${lostIds.organisationId}, false), setval('prompts_id_seq', ${lostIds.id}, false)`
-      const tenant = await insertTenant(db, systemClock, 1_000_000)
+      const tenant = await createTenant(settings, 1_000_000)
       const found = await requirePrompt(db.sql, tenant.prompt)
       expect(found).toMatchObject({ id: lostIds.id, organisationId: lostIds.organisationId })
       await recordEntry(db, systemClock, found, entry({ commit_sha: marker }))

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Answer } from '../client.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
-import { eventually, run, startStopwatch } from '../program.ts'
+import { eventually, run, startStopwatch, whileLocked } from '../program.ts'
 import { withPostgres } from '../services.ts'
 import { urlOfDatabase } from '../templates.ts'
 import { useProgram } from '../use.ts'
@@ -64,20 +64,11 @@ const readiness = async () => {
 }
 
 test('a database that hangs: 503 within five seconds, not ready, and all is well once it goes on', async () => {
-  const { promise: release, resolve: letGo } = Promise.withResolvers<void>()
-  const locked = Promise.withResolvers<void>()
-  const holder = withPostgres(settings.DATABASE_URL as string, (sql) =>
-    sql.begin(async (on) => {
-      await on`lock table prompts, signal_usage, api_keys, schema_migrations in access exclusive mode`
-      locked.resolve()
-      await release
-    }),
-  )
-  await locked.promise
-  await Promise.all([...requests().map(expectHonestFailure), eventually(readiness, [503, false, 'down', 'up'])])
-  expect((await client.call('GET', '/livez')).status).toBe(200)
-  letGo()
-  await holder
+  const lock = 'lock table prompts, signal_usage, api_keys, schema_migrations in access exclusive mode'
+  await whileLocked(settings, lock, async () => {
+    await Promise.all([...requests().map(expectHonestFailure), eventually(readiness, [503, false, 'down', 'up'])])
+    expect((await client.call('GET', '/livez')).status).toBe(200)
+  })
   await eventually(readiness, [200, true, 'up', 'up'])
   await eventually(async () => (await client.postSignal(tenant.prompt, tenant.key)).status, 201)
 })

@@ -6,6 +6,8 @@ import { patientRedis, redisPrefix, redisUrl } from '../harness.ts'
 import { eventually } from '../program.ts'
 import { createProxy } from '../proxy.ts'
 
+const start = Date.parse('2026-11-15T14:00:00.000Z')
+const stopped = { now: () => new Date(start) }
 const perMinute = (requests: number) => ({ requests, windowSeconds: 60 })
 const perHour = (requests: number) => ({ requests, windowSeconds: 3_600 })
 
@@ -13,9 +15,8 @@ test('a rate holds within each process while Redis is away, and is shared again 
   const proxy = await createProxy(redisUrl())
   const prefix = redisPrefix()
   const [near, far] = [proxy.url, redisUrl()].map((url) => openRedis(url, prefix, patientRedis)) as [Redis, Redis]
-  const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
-  const limiter = createRateLimiter(perHour(100), { clock, name: 'x', redis: near })
-  const replica = createRateLimiter(perHour(100), { clock, name: 'x', redis: far })
+  const limiter = createRateLimiter(perHour(100), { clock: stopped, name: 'x', redis: near })
+  const replica = createRateLimiter(perHour(100), { clock: stopped, name: 'x', redis: far })
   const take = (subject: string, times: number) =>
     Array.from({ length: times }, () => limiter.take(subject)).filter(({ isExceeded }) => !isExceeded).length
   /** Whether it counts more than what it was asked itself. */
@@ -45,7 +46,7 @@ test('a rate holds within each process while Redis is away, and is shared again 
 test('four replicas together pass the rate of one, to a caller that never slows down', async () => {
   const [requests, seconds, stepMs] = [20, 5, 100]
   const client = new Client(redisUrl(), { keyPrefix: redisPrefix() })
-  let now = Date.parse('2026-11-15T14:00:00.000Z')
+  let now = start
   let shares = 0
   // The script gets the time of the test, which a busy machine cannot stop.
   const fillBucket: Redis['fillBucket'] = async (key, ...values) => {
@@ -85,8 +86,7 @@ function fakeRedis(isAvailable: boolean) {
 
 test('requests that Redis did not confirm in time are not added to it twice', async () => {
   const { redis, added } = fakeRedis(false)
-  const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
-  const limiter = createRateLimiter(perMinute(10), { clock, name: 'x', redis })
+  const limiter = createRateLimiter(perMinute(10), { clock: stopped, name: 'x', redis })
   limiter.take('one')
   await eventually(() => added, [6_000_000])
   limiter.take('one')
@@ -95,7 +95,7 @@ test('requests that Redis did not confirm in time are not added to it twice', as
 
 test('requests that have leaked before they were shared are not added to Redis', async () => {
   const { redis, added } = fakeRedis(true)
-  let now = Date.parse('2026-11-15T14:00:00.000Z')
+  let now = start
   const limiter = createRateLimiter(perMinute(60), { clock: { now: () => new Date(now) }, name: 'x', redis })
   for (let second = 0; second < 100; second += 1) {
     now += 1_000
@@ -107,8 +107,7 @@ test('requests that have leaked before they were shared are not added to Redis',
 })
 
 test('a flood of addresses uses bounded memory, and locks nobody out', () => {
-  const now = new Date('2026-11-15T14:00:00.000Z')
-  const limiter = createRateLimiter(perMinute(1), { clock: { now: () => now }, name: 'address' })
+  const limiter = createRateLimiter(perMinute(1), { clock: stopped, name: 'address' })
   expect([limiter.take('first').isExceeded, limiter.take('first').isExceeded]).toEqual([false, true])
   for (let address = 0; address < 50_000; address += 1) expect(limiter.take(address).isExceeded).toBe(false)
   // The first was forgotten for the others.

@@ -60,21 +60,16 @@ test('the name of the database leads to a standby for a while: nothing is served
   await eventually(post, 201)
 })
 
-test('a database that is made read-only: not ready, with the reason, until it can be written to again', async () => {
+test('a database that is made read-only: a write replaces the connections, and it is not ready until it can be written to', async () => {
   await setReadOnly('on')
+  const before = proxy.accepted()
+  await eventually(post, 503)
+  // Without a look at the readiness.
+  await eventually(async () => (await post()) === 503 && proxy.accepted() > before, true)
   await eventually(readiness, readOnly)
   expect(await post()).toBe(503)
   await setReadOnly('off')
   await eventually(readiness, ready)
-  await eventually(post, 201)
-})
-
-test('a write that finds the database read-only replaces the connections, without a look at the readiness', async () => {
-  await setReadOnly('on')
-  const before = proxy.accepted()
-  await eventually(post, 503)
-  await eventually(async () => (await post()) === 503 && proxy.accepted() > before, true)
-  await setReadOnly('off')
   await eventually(post, 201)
 })
 

@@ -17,24 +17,18 @@ const live = {
 }
 const figures = '63.2 → 78.1 % positive (+14.9 points, between +6.0 and +23.1).'
 
-test.each([
+test.each<[Partial<Parameters<typeof describeChange>[0]>, string]>([
   [{}, `Higher since PR #7: ${figures}`],
-  [{ verdict: 'worse' as const, change: deploy }, `Lower since 8f14e45: ${figures}`],
-  [{ change: { commit_sha: 'release-12', pr_number: null } }, `Higher since release-12: ${figures}`],
+  [{ verdict: 'worse', change: deploy }, `Lower since 8f14e45: ${figures}`],
+  [{ change: { ...deploy, commit_sha: 'release-12' } }, `Higher since release-12: ${figures}`],
   [
-    { change: { commit_sha: 'release-2026-11-14-hotfix-12', pr_number: null } },
+    { change: { ...deploy, commit_sha: 'release-2026-11-14-hotfix-12' } },
     `Higher since release-202…14-hotfix-12: ${figures}`,
   ],
+  [{ verdict: 'same', window: { until: '2026-11-15' } }, `No difference that matters while PR #7 was live: ${figures}`],
+  [{ verdict: 'undecided' }, `Not decided since PR #7: ${figures} A million more signals would not decide it.`],
   [
-    { verdict: 'same' as const, window: { until: '2026-11-15' } },
-    `No difference that matters while PR #7 was live: ${figures}`,
-  ],
-  [
-    { verdict: 'undecided' as const },
-    `Not decided since PR #7: ${figures} A million more signals would not decide it.`,
-  ],
-  [
-    { verdict: 'undecided' as const, signals_needed: 3_500 },
+    { verdict: 'undecided', signals_needed: 3_500 },
     `Not decided since PR #7: ${figures} About 3,500 more signals would decide it.`,
   ],
   [{ difference: null, verdict: null }, 'Since PR #7: 78.1 % positive. There is no earlier change to compare with.'],
@@ -49,36 +43,40 @@ test('a change that is compared with another than the one before it names that o
   expect(describeChange(withoutSignals, deploy)).toBe('Since PR #7: 78.1 % positive. 8f14e45 has no signals.')
 })
 
-test.each([
-  ['better' as const, `PR #7 is better: ${figures}`],
-  ['worse' as const, `PR #7 is worse: ${figures}`],
-  ['same' as const, `No difference that matters between 8f14e45 and PR #7: ${figures}`],
-])('side by side, it may say that one is %s', (verdict, expected) => {
-  const base = { commit: deploy.commit_sha, change: null, rate }
-  const head = { commit: pull.commit_sha, change: pull, rate }
-  const compared = { base, head, difference, verdict, signals_needed: null, reason: null }
-  expect(describeSides(compared)).toBe(expected)
+const verdicts = {
+  better: `PR #7 is better: ${figures}`,
+  worse: `PR #7 is worse: ${figures}`,
+  same: `No difference that matters between 8f14e45 and PR #7: ${figures}`,
+}
+
+test('side by side, it may say that one is better', () => {
+  const base: Side = { commit: deploy.commit_sha, change: null, rate }
+  const head: Side = { commit: pull.commit_sha, change: pull, rate }
+  const compared = { base, head, difference, verdict: 'better' as const, signals_needed: null, reason: null }
+  const shown = Object.keys(verdicts).map((verdict) => describeSides({ ...compared, verdict: verdict as 'better' }))
+  expect(shown).toEqual(Object.values(verdicts))
   expect(describeSides({ ...compared, difference: null, reason: 'The head has no signals.' })).toBe(
     'Not decided between 8f14e45 and PR #7. The head has no signals.',
   )
+  // Two commits of one pull request are told apart.
+  expect(describeSides({ ...compared, base: { ...base, change: pull } })).toBe(`45c48cc is better: ${figures}`)
 })
 
-test('side by side, two commits of one pull request are told apart', () => {
-  const [base, head] = [deploy, pull].map(({ commit_sha: commit }) => ({ commit, change: pull, rate })) as [Side, Side]
-  const compared = { base, head, difference, verdict: 'better' as const, signals_needed: null, reason: null }
-  expect(describeSides(compared)).toBe(`45c48cc is better: ${figures}`)
-})
-
-test('an end of the interval stays on its side of zero', () => {
-  const worse = { value: -0.1, low: -0.2, high: -0.0003 }
-  expect(showDifference(rate, worse)).toMatchObject({ points: '−10.0', low: '−20.0', high: '−0.0' })
-  const undecided = { value: 0.1, low: -0.0003, high: 0.2 }
-  expect(showDifference(rate, undecided)).toMatchObject({ points: '+10.0', low: '−0.0', high: '+20.0' })
-  expect(showDifference(rate, { value: 0, low: 0, high: 0 })).toMatchObject({
-    points: '+0.0',
-    low: '+0.0',
-    high: '+0.0',
-  })
+test.each([
+  [
+    { value: -0.1, low: -0.2, high: -0.0003 },
+    { points: '−10.0', low: '−20.0', high: '−0.0' },
+  ],
+  [
+    { value: 0.1, low: -0.0003, high: 0.2 },
+    { points: '+10.0', low: '−0.0', high: '+20.0' },
+  ],
+  [
+    { value: 0, low: 0, high: 0 },
+    { points: '+0.0', low: '+0.0', high: '+0.0' },
+  ],
+])('an end of the interval stays on its side of zero: %j', (given, shown) => {
+  expect(showDifference(rate, given)).toMatchObject(shown)
 })
 
 test('the numbers that are shown add up', () => {

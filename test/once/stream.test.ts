@@ -2,13 +2,8 @@ import { afterAll, beforeAll, expect, jest, test } from 'bun:test'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { replyStream } from '../../src/http/stream.ts'
 
-beforeAll(() => {
-  jest.useFakeTimers()
-})
-
-afterAll(() => {
-  jest.useRealTimers()
-})
+beforeAll(() => void jest.useFakeTimers())
+afterAll(() => void jest.useRealTimers())
 
 const pass = (seconds: number) => jest.advanceTimersByTime(seconds * 1_000)
 

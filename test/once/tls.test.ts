@@ -4,6 +4,7 @@ import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openClient } from '../../src/db/client.ts'
 import { parseTls } from '../../src/db/tls.ts'
+import { createCertificate } from '../certificate.ts'
 import { createFolder, errorLineOf, eventually, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { sentinelRecipe } from '../redis_servers.ts'
@@ -18,23 +19,6 @@ const database = useDatabase()
 let postgresPort: string
 /** Where each kind of Redis is reached. */
 const redisHosts: Record<string, (host: string) => string> = {}
-
-function openssl(...args: string[]): void {
-  const { success, stderr } = Bun.spawnSync(['openssl', ...args], { cwd: folder })
-  if (!success) throw new Error(`openssl, which this test needs, failed: ${stderr}`)
-}
-
-/** An authority, and from it a certificate for "localhost": not for 127.0.0.1, where the servers are reached too. */
-async function makeCertificate(): Promise<void> {
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  openssl('req', '-x509', ...key, '-days', '2', '-subj', '/CN=Test authority', '-keyout', 'ca.key', '-out', 'ca.pem')
-  openssl('req', ...key, '-subj', '/CN=server', '-keyout', 'server.key', '-out', 'server.csr')
-  await Bun.write(join(folder, 'names'), 'subjectAltName=DNS:localhost')
-  openssl(
-    ...['x509', '-req', '-in', 'server.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2'],
-    ...['-extfile', 'names', '-out', 'server.pem'],
-  )
-}
 
 /** Copies the files to where the server's user can read them, and no other user can read the key. */
 function install(name: string, target: string): string {
@@ -60,7 +44,10 @@ async function start(
 }
 
 beforeAll(async () => {
-  await makeCertificate()
+  createCertificate(folder, 'ca')
+  // Not for 127.0.0.1, where the servers are reached too.
+  const signer = ['-CA', authority, '-CAkey', join(folder, 'ca.key')]
+  createCertificate(folder, 'server', ...signer, '-addext', 'subjectAltName=DNS:localhost')
   const [postgresFolder = '', redisPath = ''] = await findOrInstall([postgresProgram, redisProgram])
   const postgres = await start(
     (target) => postgresRecipe(postgresFolder, target),

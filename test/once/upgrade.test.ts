@@ -5,8 +5,8 @@ import { migrate } from '../../src/db/migrations.ts'
 import { migrations } from '../../src/platform.ts'
 import type { Answer } from '../client.ts'
 import { inFullRun } from '../full.ts'
-import { createDatabase, createDatabaseWithTenant } from '../harness.ts'
-import { createOperator, errorLineOf, eventually, readJsonLines, run, type Server, startServer } from '../program.ts'
+import { createDatabaseWithTenant, createEmptyDatabase } from '../harness.ts'
+import { createOperator, eventually, readJsonLines, run, type Server, startServer, whileLocked } from '../program.ts'
 import { withPostgres } from '../services.ts'
 import { formatSignal, isWhole, openConnection } from '../socket.ts'
 import { urlOfDatabase } from '../templates.ts'
@@ -16,7 +16,7 @@ import { closeAfterTest, useProgram } from '../use.ts'
 let db: Db
 
 afterAll(() => db.close())
-const { client, settings, tenant } = useProgram()
+const { client, operator, settings, tenant } = useProgram()
 
 beforeAll(async () => {
   db = await openDb(settings, { maxConnections: 2 })
@@ -65,47 +65,27 @@ test('a replica of the older release serves on, and stays ready, while the schem
   await eventually(async () => (await fetch(`${other.url}/readyz`)).status, 200)
   expect(await other.stop()).toBe(0)
   // A replica that starts now must be of the newer release.
-  expect(errorLineOf(await run(['serve'], { settings }))).toContain('use a newer prompt-signals')
+  expect(await operator.errorLine('serve')).toContain('use a newer prompt-signals')
 })
 
 test('a migration gives up a table that is locked, rather than block the replicas behind it', async () => {
-  const held = Promise.withResolvers<void>()
-  const release = Promise.withResolvers<void>()
-  const holder = db.transaction(async (sql) => {
-    await sql`select from prompts limit 1`
-    held.resolve()
-    await release.promise
-  })
-  await held.promise
-  const { more, end } = load()
-  await more(20)
   const [known] = await db.sql<{ version: number }>`select max(version) as version from schema_migrations`
   const padding = Array.from({ length: known?.version ?? 0 }, (_, index) => ({ name: `${index}`, text: '' }))
   const blocked = { name: 'blocked', text: 'alter table prompts add column blocked text' }
-  const rejection = await migrate(db, [...padding, blocked]).catch((error: Error) => error.message)
-  expect(rejection).toBe('The tables are locked, perhaps by a backup. Nothing was migrated: try again later.')
-  await more(20)
-  expect(await end()).toEqual([200, 201])
-  release.resolve()
-  await holder
+  await whileLocked(settings, 'select from prompts limit 1', async () => {
+    const { more, end } = load()
+    await more(20)
+    const rejection = await migrate(db, [...padding, blocked]).catch((error: Error) => error.message)
+    expect(rejection).toBe('The tables are locked, perhaps by a backup. Nothing was migrated: try again later.')
+    await more(20)
+    expect(await end()).toEqual([200, 201])
+  })
   expect(await migrate(db, [...padding, blocked])).toMatchObject({ applied: ['blocked'] })
 })
 
 // What only a Postgres server makes possible: many concurrent migrators, and a database of another encoding.
 
 const migrators = inFullRun(20, 6)
-
-/** An empty database in the place of a copy of the template, so that it is removed like one. */
-async function createEmpty(encoding: string): Promise<string> {
-  const { settings } = await closeAfterTest(createDatabase())
-  const url = settings.DATABASE_URL as string
-  const name = new URL(url).pathname.slice(1)
-  await withPostgres(urlOfDatabase(url, 'postgres'), async (sql) => {
-    await sql`drop database ${sql(name)} with (force)`
-    await sql.unsafe(`create database ${name} encoding '${encoding}' template template0 lc_collate 'C' lc_ctype 'C'`)
-  })
-  return url
-}
 
 /** Makes every change of the schema slow, so that concurrent migrators are sure to overlap. */
 const slowChanges = `
@@ -114,8 +94,9 @@ const slowChanges = `
   create event trigger slow_down on ddl_command_start execute function slow.down()`
 
 test('concurrent migrators all succeed, and each migration is applied once', async () => {
-  const settings = { DATABASE_URL: await createEmpty('UTF8') }
-  await withPostgres(settings.DATABASE_URL, (sql) => sql.unsafe(slowChanges))
+  const { settings } = await closeAfterTest(createEmptyDatabase())
+  const url = settings.DATABASE_URL as string
+  await withPostgres(url, (sql) => sql.unsafe(slowChanges))
   const finished = await Promise.all(Array.from({ length: migrators }, () => run(['migrate', '--json'], { settings })))
   expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(
     Array(migrators).fill({ status: 0, stderr: '' }),
@@ -124,21 +105,22 @@ test('concurrent migrators all succeed, and each migration is applied once', asy
   const names = migrations.map(({ name }) => name)
   expect(results.flatMap(({ applied }) => applied)).toEqual(names)
   expect(results.map(({ version }) => version)).toEqual(Array(migrators).fill(names.length))
-  const rows = await withPostgres(
-    settings.DATABASE_URL,
-    (sql) => sql`select name from schema_migrations order by version`,
-  )
+  const rows = await withPostgres(url, (sql) => sql`select name from schema_migrations order by version`)
   expect(rows.map(({ name }) => name)).toEqual(names)
 })
 
 test('a database that cannot hold every text is rejected', async () => {
-  const settings = { DATABASE_URL: await createEmpty('SQL_ASCII') }
-  const line = errorLineOf(await run(['migrate'], { settings }))
-  expect(line).toBe('The database is encoded as SQL_ASCII; create it with encoding UTF8.')
-  const tables = await withPostgres(
-    settings.DATABASE_URL,
-    (sql) => sql`select 1 from pg_tables where schemaname = 'public'`,
+  const { settings } = await closeAfterTest(createEmptyDatabase())
+  const url = settings.DATABASE_URL as string
+  const name = new URL(url).pathname.slice(1)
+  await withPostgres(urlOfDatabase(url, 'postgres'), async (sql) => {
+    await sql`drop database ${sql(name)} with (force)`
+    await sql.unsafe(`create database ${name} encoding 'SQL_ASCII' template template0 lc_collate 'C' lc_ctype 'C'`)
+  })
+  expect(await createOperator(settings).errorLine('migrate')).toBe(
+    'The database is encoded as SQL_ASCII; create it with encoding UTF8.',
   )
+  const tables = await withPostgres(url, (sql) => sql`select 1 from pg_tables where schemaname = 'public'`)
   expect(tables).toHaveLength(0)
 })
 
