@@ -24,8 +24,9 @@ afterEach(() => {
 
 const announced = (bytes: number) => `Content-Length: ${bytes}`
 const chunked = 'Transfer-Encoding: chunked'
-const asChunk = (data: Buffer) =>
-  Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')])
+/** An empty chunk is the last one. */
+const asChunks = (...chunks: Buffer[]) =>
+  Buffer.concat(chunks.flatMap((data) => [Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')]))
 
 /** Begins signals on open connections, each with as much of its body as given. */
 async function begin(requests: number, tenant: Tenant, length: string, sent: Buffer): Promise<RawConnection[]> {
@@ -73,14 +74,9 @@ test('of 300 slow bodies of an organisation those past its share are rejected, a
 
 test('bodies of no announced length are counted as they arrive, beyond what is small', async () => {
   const [busy, calm] = [await createTenant(settings), await createTenant(settings)]
-  const slow = await begin(60, busy, chunked, asChunk(space))
+  const slow = await begin(60, busy, chunked, asChunks(space))
   await eventually(() => count(slow, 503) >= 22, true, ANSWER_MS)
-  const small = await begin(
-    1,
-    busy,
-    chunked,
-    Buffer.concat([asChunk(Buffer.from('{"value":"positive"}')), Buffer.from('0\r\n\r\n')]),
-  )
+  const small = await begin(1, busy, chunked, asChunks(Buffer.from('{"value":"positive"}'), Buffer.alloc(0)))
   await eventually(() => count(small, 201), 1)
   expect(await post(calm, MIB)).toBe(201)
   // A caller who goes away gives its share back.
