@@ -21,13 +21,13 @@ const expectSignalsTaken = async () =>
 test('pages with filters, which can take long, leave connections to all others', async () => {
   let pages: Promise<Answer>[] = []
   await whileLocked(settings, 'lock table history_entries in access exclusive mode', async () => {
-    pages = times(30, (index) => client.getHistory(tenant.prompt, tenant.key, `?branch=b${index}`))
+    pages = times(60, (index) => client.getHistory(tenant.prompt, tenant.key, `?branch=b${index}`))
     const rejected = await Promise.race(pages)
     expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([503, '1'])
     await expectSignalsTaken()
   })
-  // Two were read and twenty waited; the others were rejected immediately, with Retry-After.
-  expect((await statusesOf(pages)).sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(503)])
+  // Two were read and fifty waited; the others were rejected immediately, with Retry-After.
+  expect((await statusesOf(pages)).sort()).toEqual([...Array(52).fill(200), ...Array(8).fill(503)])
 })
 
 const postHistory = ({ prompt, key }: { prompt: string; key: string }, commit: string): Promise<Answer> =>
