@@ -40,7 +40,7 @@ export function openRest(address: string, key: string, signal: AbortSignal): Cal
       signal.throwIfAborted()
       const isTemporary = answer instanceof Error || answer.status >= 500 || answer.status === 429
       if (!isTemporary) return answer
-      if (attempt === attempts || !isRepeatable(method, path)) {
+      if (attempt === attempts || !isRepeatable(method, path, body)) {
         if (answer instanceof Error) throw new Error(`${address} does not answer: ${answer.message}`)
         return answer
       }
@@ -51,7 +51,11 @@ export function openRest(address: string, key: string, signal: AbortSignal): Cal
 }
 
 /** A history has an entry once, and a file one prompt. Other things would be created twice. */
-const isRepeatable = (method: string, path: string): boolean => method !== 'POST' || /history|^\/prompts$/.test(path)
+function isRepeatable(method: string, path: string, body: unknown): boolean {
+  const { pathname } = new URL(path, 'http://localhost')
+  const isLinked = pathname === '/prompts' && Boolean((body as { repository?: string } | undefined)?.repository)
+  return method !== 'POST' || isLinked || /\/history(\/batch)?$/.test(pathname)
+}
 
 export async function parseAnswer(response: Response): Promise<Answer> {
   const text = await response.text()

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { applyPatch } from 'diff'
+import { openRest } from '../../src/cli/rest.ts'
 import { formatDistance } from '../../src/console/parts/format.ts'
 import { parseBounded } from '../../src/github/routes.ts'
 import { unifiedDiff } from '../../src/history/diff.ts'
@@ -183,4 +184,25 @@ test('equal texts have an empty diff, and the slowest pair of texts takes no lon
   const startedAt = process.cpuUsage().user
   unifiedDiff('a.md', 'a\n'.repeat(32_768), 'b\n'.repeat(32_768))
   expect((process.cpuUsage().user - startedAt) / 1_000).toBeLessThan(500)
+})
+
+test.each([
+  ['/prompts/pmt_history/signals', { value: 'positive' }, 1],
+  ['/prompts', { name: 'greeting' }, 1],
+  ['/prompts', { name: 'greeting', repository: 'acme/prompts', path: 'a.md' }, 2],
+  ['/prompts/pmt_a/history', {}, 2],
+  ['/history/batch', {}, 2],
+])('a call that would create a thing twice is sent once: POST %s %o', async (path, body, expected) => {
+  let calls = 0
+  const answers = [503, 201]
+  const server = Bun.serve({
+    port: 0,
+    fetch: () => Response.json({ data: {} }, { status: answers[calls++] ?? 201, headers: { 'retry-after': '0.01' } }),
+  })
+  try {
+    await openRest(server.url.href, 'psk_x', new AbortController().signal)('POST', path, body)
+    expect(calls).toBe(expected)
+  } finally {
+    await server.stop(true)
+  }
 })
