@@ -21,10 +21,13 @@ process.stdout.on('error', (error) => {
   outputError = error
 })
 
+let lastWrite = Promise.resolve()
+
 const streams = {
   out(text: string) {
     progress.end()
-    process.stdout.write(text)
+    // Bun calls back for an empty text before earlier ones are written.
+    if (text !== '') lastWrite = new Promise((resolve) => process.stdout.write(text, () => resolve()))
   },
   err(text: string) {
     progress.end()
@@ -35,13 +38,15 @@ const streams = {
 /** The status of a program that the closed pipe ended, as in shells: 128 plus the number of SIGPIPE. */
 const closedPipeStatus = 141
 
-const flushOutput = (): Promise<void> => new Promise((resolve) => process.stdout.write('', () => resolve()))
-
-/** Fails when a result was lost. A reader that closes the pipe early, such as `head`, is no failure. */
-async function requireShown(): Promise<void> {
-  await flushOutput()
+/** Waits for the reader of a pipe: the end of the process would drop what is not written. */
+async function flushOutput(): Promise<void> {
+  await lastWrite
   // The error event comes after the callback of the write.
   await nextTurn()
+}
+
+/** Fails when a result was lost. A reader that closes the pipe early, such as `head`, is no failure. */
+function requireShown(): void {
   if (outputError && outputError.code !== 'EPIPE') {
     throw new Error(`The command succeeded, but its result could not be written: ${outputError.message}`)
   }
@@ -79,17 +84,16 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     const output = createOutput(args.options.json === true, streams)
     if (!command.isService) interruption = listenForInterruption()
     const context = { args, config, clock: systemClock, output, progress, interruption, warn }
-    await untilInterrupted(interruption.signal, command.run(context))
+    // A command may fail after it has shown its result.
+    await untilInterrupted(interruption.signal, command.run(context).finally(flushOutput))
     progress.end()
-    await requireShown()
+    requireShown()
     return 0
   } catch (error) {
     if (interruption.signal.aborted) {
       warn(['Interrupted.', command.ifInterrupted].filter(Boolean).join(' '))
       return interruption.status
     }
-    // A command may fail after it has shown its result.
-    await flushOutput()
     if (outputError?.code === 'EPIPE') return closedPipeStatus
     if (isUnreachable(error)) {
       const reason = interruption.stopReason ? ` (${oneLine(interruption.stopReason)})` : ''

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { engine } from '../harness.ts'
 import { createFolder, PROGRAM } from '../program.ts'
 import { entry } from '../service.ts'
-import { useDatabase } from '../use.ts'
+import { serveInTest, useDatabase } from '../use.ts'
 
 const { operator, settings } = useDatabase()
 
@@ -26,6 +26,17 @@ async function runShell(line: string): Promise<[number, string]> {
 
 test('a reader that closes the pipe early is no error', async () => {
   expect(await runShell('"$PROGRAM" orgs list | true')).toEqual([0, ''])
+})
+
+test('a slow reader of a pipe gets the whole result, also of a command that fails after showing it', async () => {
+  const rows = [{ verdict: 'worse', title: 'long '.repeat(40_000) }]
+  const url = serveInTest(() => Response.json({ data: rows }))
+  const key = `PROMPT_SIGNALS_KEY=psk_${'0'.repeat(36)}`
+  const command = `${key} "$PROGRAM" impact --url ${url} --prompt pmt_${'0'.repeat(20)} --json`
+  const readSlowly = 'dd bs=1 status=none | wc --bytes >&2'
+  const bytes = `${JSON.stringify(rows[0]).length + 1}\n`
+  expect(await runShell(`${command} | ${readSlowly}`)).toEqual([0, bytes])
+  expect(await runShell(`${command} --fail-on worse 2>/dev/null | ${readSlowly}`)).toEqual([1, bytes])
 })
 
 test('a result that cannot be shown is a failure: a key would be lost', async () => {
