@@ -10,6 +10,7 @@ import { useService } from '../use.ts'
 /** Nearly half of a request's time. A change that was then given as much time as a request has would end after it. */
 const lookUpMs = 2_000
 
+const isPostgres = engine === 'postgres'
 const service = useService()
 let hook: Hook
 
@@ -17,22 +18,31 @@ beforeAll(async () => {
   hook = await createHook(service)
 })
 
-/** Holds a lock on tables until it is released; on the embedded engine that is a hold on everything. */
+/**
+ * Holds a lock on tables until it is released; on the embedded engine that is a hold on everything. There, statements go
+ * on after the release, but no other transaction begins before the end.
+ */
 function hold(lock: string) {
-  const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const ended = service.services.db.transaction(
+  const held = Promise.withResolvers<void>()
+  const released = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<void>()
+  const transaction = service.services.db.transaction(
     async (sql) => {
       await sql.dynamic(`lock table ${lock} mode`)
       held.resolve()
       await released.promise
+      if (isPostgres) return
+      await sql.dynamic('commit')
+      await ended.promise
     },
     { deadline: Number.POSITIVE_INFINITY },
   )
-  const release = () => {
+  const end = () => {
     released.resolve()
-    return ended
+    ended.resolve()
+    return transaction
   }
-  return { held: held.promise, release }
+  return { held: held.promise, release: released.resolve, end }
 }
 
 const countRows = () =>
@@ -80,18 +90,17 @@ test('no change is made after its caller got an error, and the same request make
   const transactions = spyOn(db, 'transaction')
   const lookUps = hold('api_keys, github_webhooks in access exclusive')
   await lookUps.held
-  const isPostgres = engine === 'postgres'
   const changes = isPostgres ? hold('audit_log, signals, history_entries, github_events in share') : undefined
   await changes?.held
   const sentAt = performance.now()
   const answers = requests.map(async ([name, request]) => [name, await request()])
   await eventually(() => performance.now() - sentAt > lookUpMs, true)
-  // The embedded engine runs statements in the order in which they come: this one after the look-ups.
+  // The embedded engine runs statements in the order in which they come: this one after the look-ups, before the changes.
   const slow = isPostgres ? undefined : db.sql.dynamic('select pg_sleep(4)')
-  await lookUps.release()
+  lookUps.release()
   expect(await Promise.all(answers)).toEqual(requests.map(([name]) => [name, 503]))
 
-  await changes?.release()
+  await Promise.all([lookUps.end(), changes?.end()])
   await slow?.catch(() => {})
   await eventually(() => db.load().pending, 0)
   await Promise.allSettled(transactions.mock.results.map(({ value }) => value))
