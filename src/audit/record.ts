@@ -11,6 +11,8 @@ export type { Actor }
 
 export const operator: Actor = { name: 'cli' }
 
+export const github: Actor = { name: 'github' }
+
 /** Who looks for something. Without an organisation, it finds what any has. */
 export type Viewer = Pick<Actor, 'organisationId'>
 

@@ -7,7 +7,7 @@ export const AuditEntry = Type.Object(
     id: Type.Integer({ format: 'int64' }),
     actor: Type.String({
       description:
-        'Public id of the key that made the change, cli for an operator, github for a renamed repository, retention for expired signals, or delivery for an endpoint that was disabled',
+        'Public id of the key that made the change, cli for an operator, github for an event of the webhook, retention for expired signals, or delivery for an endpoint that was disabled',
     }),
     actor_name: nullable(Type.String(), 'Name that the key of the actor has now; null for any other actor'),
     action: Type.String({ description: 'What was done, such as key.created' }),
@@ -55,6 +55,7 @@ export type AuditEvent = {
     | 'endpoint.rotated'
     | 'endpoint.removed'
     | 'endpoint.redelivered'
+    | 'history.changed'
     | 'history.removed'
     | 'signal.erased'
     | 'signals.purged'

@@ -25,22 +25,22 @@ export const commands: Command[] = [
   },
 ]
 
-type PromptShown = { id: string; repository: string | null; path: string | null }
+type PromptShown = { id: string; repository: string | null; path: string | null; live_branch: string | null }
 
 /** Every call is safe to repeat, because a file has one prompt. */
 export const openTarget = (call: Call): SyncTarget => ({
   async listLinked(repository) {
     const found: LinkedFile[] = []
     for await (const { id, path, ...prompt } of readRows<PromptShown>(call, '/prompts', { archived: 'all' })) {
-      if (path && prompt.repository === repository) found.push({ id, path })
+      if (path && prompt.repository === repository) found.push({ id, path, liveBranch: prompt.live_branch })
     }
     return found.reverse()
   },
-  async createPrompt(name, repository, path) {
-    return dataOf<PromptShown>(await call('POST', '/prompts', { name, repository, path })).id
+  async createPrompt(prompt) {
+    return dataOf<PromptShown>(await call('POST', '/prompts', prompt)).id
   },
-  async moveLink(id, repository, path) {
-    const answer = await call('PATCH', `/prompts/${id}`, { repository, path })
+  async changePrompt(id, change) {
+    const answer = await call('PATCH', `/prompts/${id}`, change)
     if (answer.status === 403) return errorOf(answer).message
     dataOf(answer)
     return null
@@ -116,11 +116,12 @@ function describe(change: SyncChange, isDryRun: boolean): string {
 }
 
 function summarise(result: SyncResult, where: string, isDryRun: boolean): string {
-  const { commits, prompts, added, changed, known, texts, unreachable } = result
+  const { commits, prompts, added, changed, known, texts, unreachable, withoutLiveBranch } = result
   const [add, change] = isDryRun ? ['would add', 'change'] : ['added', 'changed']
   const unknown = '; entries of unreachable commits were not looked for: the key lacks history:read'
   const gone = unreachable === null ? unknown : unreachable > 0 ? `, ${unreachable} not on the branch any more` : ''
   const read = `${counted(prompts, 'prompt')}, ${counted(commits, 'commit')}`
+  const branchless = `; ${counted(withoutLiveBranch, 'prompt')} without a live branch: the key lacks prompts:write`
   const stored = texts > 0 ? `, stored ${counted(texts, 'text')}` : ''
-  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${stored}${gone}`
+  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${stored}${gone}${withoutLiveBranch > 0 ? branchless : ''}`
 }

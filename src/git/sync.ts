@@ -12,7 +12,7 @@ import { type Plan, type PlanOptions, planSync, type SkippedFile, type SyncedPro
 import { encode, fullSha, type Git } from './program.ts'
 import { readTexts } from './read.ts'
 import { escapePath, type Repository } from './repository.ts'
-import type { SyncTarget } from './target.ts'
+import type { LinkedFile, SyncTarget } from './target.ts'
 
 /** What a sync has done, or what a dry run would do. */
 export type SyncChange =
@@ -40,6 +40,8 @@ type PromptIds = Map<SyncedPrompt, string | null>
 type EntryToSync = PromptEntry<SyncedPrompt> & { text?: string }
 
 export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known' | 'texts', number> & {
+  /** The number of prompts whose live branch is not set, because the key may not change them. */
+  withoutLiveBranch: number
   /** The number of entries of unreachable commits; null when the key may not read histories. */
   unreachable: number | null
   /** From the paths of the files to the ids of their prompts. */
@@ -61,9 +63,10 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
 
   const ids: PromptIds = new Map()
   for (const prompt of prompts) {
-    ids.set(prompt, await createOrMovePrompt(options, repository.name, prompt))
+    ids.set(prompt, await createOrMovePrompt(options, prompt))
     onProgress(ids.size, 'prompts', ids.size / prompts.length)
   }
+  const withoutLiveBranch = await startLiveBranches(options, linked)
   const counts = await syncEntries(options, ids, plan)
 
   const synced = prompts.flatMap((prompt) => {
@@ -75,28 +78,24 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
     const files = synced.slice(first, first + maxBatchEntries).map(({ id, isPresent }) => {
       return { prompt_id: id, state: isPresent ? ('present' as const) : ('removed' as const), seen_at }
     })
-    await target.recordBatch({ entries: [], files, live_branch: sanitizeBranch(repository.branch) })
+    await target.recordBatch({ entries: [], files })
   }
   const unreachable = await reportUnreachable(options, plan)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
-  return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, map }
+  return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, withoutLiveBranch, map }
 }
 
 /** Creates a prompt or moves its link. Returns its id, or null if a dry run does not create it. */
-async function createOrMovePrompt(
-  options: SyncOptions,
-  repository: string,
-  prompt: SyncedPrompt,
-): Promise<string | null> {
-  const { target, isDryRun, onChange } = options
+async function createOrMovePrompt(options: SyncOptions, prompt: SyncedPrompt): Promise<string | null> {
+  const { target, repository, isDryRun, onChange } = options
   const { id, name, path, movedFrom, missing } = prompt
   if (id === null) {
-    const created = isDryRun ? null : await createOrFind(target, name, repository, path)
+    const created = isDryRun ? null : await createOrFind(target, repository, name, path)
     onChange({ change: 'created', prompt: created, path, name })
     return created
   }
   if (movedFrom !== null) {
-    const problem = isDryRun ? null : await target.moveLink(id, repository, path)
+    const problem = isDryRun ? null : await target.changePrompt(id, { repository: repository.name, path })
     onChange({ change: 'moved', prompt: id, path, from: movedFrom, problem })
   }
   if (missing !== null) onChange({ change: 'missing', prompt: id, path, problem: missing })
@@ -104,14 +103,24 @@ async function createOrMovePrompt(
 }
 
 /** Another sync, or an earlier attempt whose response was lost, may have created it. */
-async function createOrFind(target: SyncTarget, name: string, repository: string, path: string): Promise<string> {
+async function createOrFind(target: SyncTarget, { name: repository, branch }: Repository, name: string, path: string) {
   try {
-    return await target.createPrompt(name, repository, path)
+    return await target.createPrompt({ name, repository, path, live_branch: sanitizeBranch(branch) })
   } catch (error) {
     const found = (await target.listLinked(repository)).find((prompt) => prompt.path === path)
     if (!found) throw error
     return found.id
   }
+}
+
+/** Makes the branch live for prompts without a live branch. Returns for how many the key may not do that. */
+async function startLiveBranches({ target, repository, isDryRun }: SyncOptions, linked: LinkedFile[]): Promise<number> {
+  const live_branch = sanitizeBranch(repository.branch)
+  let rejected = 0
+  for (const { id, liveBranch } of linked) {
+    if (liveBranch === null && !isDryRun && (await target.changePrompt(id, { live_branch })) !== null) rejected += 1
+  }
+  return rejected
 }
 
 /** Records the entries of a plan, in as few calls as their sizes allow. */
@@ -142,14 +151,14 @@ async function syncEntries(options: SyncOptions, ids: PromptIds, plan: Plan) {
 
 /** Records one call. All entries of a prompt that a dry run did not create would be added. */
 async function recordCall(options: SyncOptions, ids: PromptIds, call: EntryToSync[]) {
-  const { target, repository, isDryRun, withTexts = false } = options
+  const { target, isDryRun, withTexts = false } = options
   const isNew = ({ prompt }: EntryToSync) => !ids.get(prompt)
   const known = call.filter((one) => !isNew(one))
   const entries = known.map(({ prompt, entry, covers: all, text }) => {
     const covers = all.slice(-maxCoveredCommits)
     return { prompt_id: ids.get(prompt) as string, ...entry, covers, ...(text !== undefined && { text }) }
   })
-  const batch = { entries, live_branch: sanitizeBranch(repository.branch), with_texts: withTexts, dry_run: isDryRun }
+  const batch = { entries, with_texts: withTexts, dry_run: isDryRun }
   const { outcomes, without_text = [] } = known.length > 0 ? await target.recordBatch(batch) : { outcomes: [] }
   return {
     outcomes: call.map((one) => (isNew(one) ? 'added' : (outcomes.shift() as EntryOutcome))),

@@ -1,3 +1,5 @@
+import { operator, recordAudit } from '../audit/record.ts'
+import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
@@ -5,10 +7,10 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { markFilesSeen } from '../prompts/link.ts'
-import { hasLiveAction, type ReportedEntry } from './identity.ts'
-import { type EntryOutcome, reconcile } from './reconcile.ts'
+import { hasLiveAction, type KnownEntry, type ReportedEntry } from './identity.ts'
+import { type EntryOutcome, type Reconciliation, reconcile } from './reconcile.ts'
 import { expectedInstant, type PromptEntry, parseReported, readKnown, recordReported } from './record.ts'
-import { HistoryBatch, isStorableText, maxTextBytes } from './schema.ts'
+import { HistoryBatch, isStorableText, maxTextBytes, showTitledEntry } from './schema.ts'
 import { lockStoringTexts } from './store.ts'
 
 const validate = createValidator(HistoryBatch, 'The batch')
@@ -18,7 +20,7 @@ export type RecordedHistory = { outcomes: EntryOutcome[]; without_text?: number[
 
 /**
  * Records what was read in a repository, all or nothing, and says what became of each entry. `findPrompt` rejects for a
- * prompt of another organisation. At `deadline` the client gets an error, and nothing is recorded.
+ * prompt of another organisation. At the deadline of `actor` the client gets an error, and nothing is recorded.
  */
 export async function recordHistoryBatch(
   db: Db,
@@ -26,7 +28,7 @@ export async function recordHistoryBatch(
   organisationId: number,
   given: unknown,
   findPrompt: (publicId: string) => Prompt | Promise<Prompt>,
-  deadline?: number,
+  actor = operator,
 ): Promise<RecordedHistory> {
   const batch = validate(given)
   const { entries, files = [], with_texts: withTexts = false, dry_run: isDryRun = false } = batch
@@ -42,6 +44,7 @@ export async function recordHistoryBatch(
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
   const needsTexts = withTexts || reported.some(({ text }) => text !== undefined)
+  const deadline = actor.request?.deadline
   const permitRequest = { tenant: organisationId, key: `history of ${organisationId}`, deadline }
   const { outcomes, stored } = await db.transaction(async (sql) => {
     if (needsTexts && !(await lockStoringTexts(sql, organisationId))) {
@@ -52,13 +55,36 @@ export async function recordHistoryBatch(
     }
     if (isDryRun) return reconcile(reported, await readKnown(sql, organisationId, reported))
     const otherPrompts = seen.map(({ promptId }) => promptId)
-    const options = { otherPrompts, publicIds: [...prompts.keys()], liveBranch: batch.live_branch }
+    const options = { otherPrompts, publicIds: [...prompts.keys()] }
     const result = await recordReported(sql, clock, organisationId, reported, options)
+    const events = auditEventsOf(result, organisationId, prompts)
+    if (events.length > 0) await recordAudit(sql, clock, actor, ...events)
     await markFilesSeen(sql, organisationId, seen)
     return result
   }, permitRequest)
   const lacksText = stored.map((entry) => entry !== undefined && hasLiveAction(entry) && !entry.has_text)
   return { outcomes, ...(withTexts && { without_text: [...lacksText.keys()].filter((index) => lacksText[index]) }) }
+}
+
+/** The entries that a batch changed or removed, as they were before. */
+function auditEventsOf(
+  { updates, deletes }: Pick<Reconciliation, 'updates' | 'deletes'>,
+  organisationId: number,
+  prompts: Map<string, number>,
+): AuditEvent[] {
+  const publicIds = new Map([...prompts].map(([publicId, id]) => [id, publicId]))
+  const subjectOf = ({ prompt_id }: KnownEntry) => publicIds.get(prompt_id) as string
+  const changed = updates.filter(({ isVisible }) => isVisible)
+  return [
+    ...changed.map(({ from, to }): AuditEvent => {
+      const details = { entry: showTitledEntry(from), changed_to: showTitledEntry(to) }
+      return { organisationId, action: 'history.changed', subject: subjectOf(from), details }
+    }),
+    ...deletes.map((entry): AuditEvent => {
+      const details = { entry: showTitledEntry(entry) }
+      return { organisationId, action: 'history.removed', subject: subjectOf(entry), details }
+    }),
+  ]
 }
 
 function requireText(text: string, index: number): string {

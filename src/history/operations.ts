@@ -127,8 +127,8 @@ export const historyOperations = defineOperations('History', {
     summary: 'Record entries read from a repository',
     description:
       'Records what was read in a clone in the histories of several prompts, all or nothing. The command sync uses it. ' +
-      'It is safe to repeat, and to use with the webhook: the same change becomes one entry, and each field comes from the ' +
-      'source that knows it best.',
+      'It is safe to repeat, and to use with the webhook: the same change becomes one entry, with the fields that GitHub ' +
+      'signed. The audit log has what it changes or removes.',
     body: bodyOf(HistoryBatch, 'The batch'),
     answer: { status: 200, description: 'The entries are recorded.', schema: HistoryBatchResult },
     errors: [404],
@@ -136,10 +136,10 @@ export const historyOperations = defineOperations('History', {
       message: 'The batch is not valid.',
       example: { details: [{ path: '/entries/0/pr_number', message: needsPullRequest }] },
     },
-    async run({ db, clock, findPrompt }: Needs, { body, caller: { organisationId }, context }) {
+    async run({ db, clock, findPrompt }: Needs, { body, caller: { organisationId }, actor }) {
       const { recordHistoryBatch } = await import('./batch.ts')
       const find = (id: string) => findPrompt(organisationId, id)
-      return recordHistoryBatch(db, clock, organisationId, body, find, context.deadline)
+      return recordHistoryBatch(db, clock, organisationId, body, find, actor)
     },
   }),
 })

@@ -177,8 +177,9 @@ const findMerge = (entries: KnownEntries, { merge_sha, ...covered }: MergedCommi
 const giveText = (entries: KnownEntries, merge: KnownEntry, { text }: ReportedEntry): KnownEntry | undefined =>
   entries.replace(merge, withText(merge, text)).stored
 
+/** A stored text stays. */
 const withText = (known: KnownEntry, text: string | undefined): KnownEntry =>
-  text === undefined ? known : { ...known, text, has_text: true }
+  text === undefined || known.has_text ? known : { ...known, text, has_text: true }
 
 /** Finds the entries that the merge replaces. The first one becomes the merge, if the merge is not known yet. */
 function findSuperseded(entries: KnownEntries, merge: ReportedEntry): KnownEntry[] {
@@ -210,9 +211,8 @@ const commitsOf = ({ prompt_id, branch_name, commit_sha: own, covers }: Reported
 }
 
 /**
- * Combines a known entry with a report of it. Git knows the author of a commit by the mailmap. GitHub knows who merged,
- * when something was pushed or merged, and the title of a pull request. An entry that a client recorded first gets only a
- * title, if it has none.
+ * Combines a known entry with a report of it. What GitHub signed is final. Git may correct the author and the title of its
+ * own commits, because the mailmap may change. An entry that a client recorded first gets only a title, if it has none.
  */
 function combine(stored: KnownEntry, reported: ReportedEntry): KnownEntry {
   const known = withText(stored, reported.text)
@@ -226,7 +226,7 @@ function combine(stored: KnownEntry, reported: ReportedEntry): KnownEntry {
   if (known.as_given) return { ...known, ...whoReported, title }
   const { branch_name, pr_url, created_at, user_name, user_email } = reported
   const isNewOnGithub = reported.on_github && !known.on_github
-  const knowsUser = known.action === 'deployed' ? reported.in_git : isNewOnGithub
+  const knowsUser = isNewOnGithub || (known.action === 'deployed' && !known.on_github)
   return {
     ...known,
     ...(isNewOnGithub && { branch_name, pr_url, created_at }),

@@ -157,11 +157,11 @@ export async function recordReported(
     publicIds,
     liveBranch,
   }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined } = {},
-): Promise<Pick<Reconciliation, 'outcomes' | 'stored'>> {
+): Promise<Omit<Reconciliation, 'inserts' | 'mergedCommits'>> {
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
   if (!(await lockHistories(sql, organisationId, prompts, publicIds))) throw notFound()
-  if (liveBranch !== undefined) await startLiveBranch(sql, organisationId, prompts, liveBranch)
-  if (reported.length === 0) return { outcomes: [], stored: [] }
+  if (liveBranch !== undefined) await startLiveBranch(sql, clock, organisationId, prompts, liveBranch)
+  if (reported.length === 0) return { outcomes: [], stored: [], updates: [], deletes: [] }
   const result = await recordLocked(sql, organisationId, reported)
   await announceChanges(sql, organisationId, result.added, clock.now())
   return result

@@ -164,12 +164,6 @@ export const HistoryBatch = Type.Object(
     with_texts: Type.Optional(
       Type.Boolean({ description: 'Return without_text. The organisation must have store_text on.' }),
     ),
-    live_branch: Type.Optional(
-      Type.String({
-        ...BranchName,
-        description: 'The branch that was read. It becomes the live branch of those of the prompts that have none.',
-      }),
-    ),
     dry_run: Type.Optional(Type.Boolean({ description: 'Return the outcomes without recording anything.' })),
   },
   {

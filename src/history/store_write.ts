@@ -266,11 +266,10 @@ export const selectPlacedEntries = (sql: Sql, organisationId: number, promptIds:
 
 /** Sets the live branch of those of these prompts that have none, and returns them. The caller has locked them. */
 export async function setLiveBranch(sql: Sql, organisationId: number, promptIds: number[], branch: string) {
-  const rows = await sql<{ id: number }>`
+  return sql<{ id: number; publicId: string }>`
     update prompts set live_branch = ${branch}
     where organisation_id = ${organisationId} and id = any (${idArray(promptIds)}::text::bigint[]) and live_branch is null
-    returning id`
-  return rows.map(({ id }) => id)
+    returning id, public_id as "publicId"`
 }
 
 /** Selects prompts that are not archived, each with the id of its newest change. */

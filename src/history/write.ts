@@ -1,4 +1,7 @@
 // Writes what was decided about histories, decides which entries are changes now, and announces the new ones.
+import { github, recordAudit } from '../audit/record.ts'
+import type { AuditEvent } from '../audit/schema.ts'
+import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { emitEvent } from '../webhooks/events.ts'
 import { findNews, findWrongChanges, type PlacedEntry } from './changes.ts'
@@ -90,10 +93,22 @@ async function flip(sql: Sql, organisationId: number, wrong: PlacedEntry[]): Pro
   for (const entry of wrong) entry.is_change = !entry.is_change
 }
 
-/** Gives prompts without a live branch this one. */
-export async function startLiveBranch(sql: Sql, organisationId: number, promptIds: number[], branch: string) {
+/** Gives prompts without a live branch the default branch of their repository on GitHub. */
+export async function startLiveBranch(
+  sql: Sql,
+  clock: Clock,
+  organisationId: number,
+  promptIds: number[],
+  branch: string,
+): Promise<void> {
   const changed = await setLiveBranch(sql, organisationId, promptIds, branch)
-  if (changed.length > 0) await decideChanges(sql, organisationId, changed)
+  if (changed.length === 0) return
+  const ids = changed.map(({ id }) => id)
+  await decideChanges(sql, organisationId, ids)
+  const events = changed.map(({ publicId: subject }): AuditEvent => {
+    return { organisationId, action: 'prompt.updated', subject, details: { live_branch: branch } }
+  })
+  await recordAudit(sql, clock, github, ...events)
 }
 
 /** Decides again which entries of whole histories are changes, after the live branch was changed. */

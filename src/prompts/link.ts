@@ -1,4 +1,4 @@
-import { type Actor, recordAudit } from '../audit/record.ts'
+import { github, recordAudit } from '../audit/record.ts'
 import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
@@ -11,8 +11,6 @@ export { type FileSeen, findLinkedPrompts, type LinkedPrompt, markFilesSeen } fr
 
 /** In bytes. Links are indexed, and Postgres limits an index entry to 2,704 bytes. */
 const maxPathBytes = 1_000
-
-const github: Actor = { name: 'github' }
 
 /** Validates a repository and a path, and normalises them for comparison. */
 export function parsePromptFile(given: { repository: string; path: string }): PromptFile {

@@ -48,7 +48,16 @@ function startClone(): { clone: Clone; first: string; second: string } {
 
 const pushOf = (...commits: { id: string; message?: string; author?: object }[]): [string, object] => [
   'push',
-  push({ after: commits.at(-1)?.id as string, at: pushedAt, commits: commits.map((one) => ({ ...touching, ...one })) }),
+  push({
+    after: commits.at(-1)?.id as string,
+    at: pushedAt,
+    commits: commits.map((one) => ({ ...touching, author: ada, ...one })),
+  }),
+]
+/** The commits of the branch, as `startClone` names them. */
+const named = (first: string, second: string) => [
+  { id: first, message: 'Warmer' },
+  { id: second, message: 'Warmer still' },
 ]
 const mergeOf = (mergeSha: string, headSha: string): [string, object] => [
   'pull_request',
@@ -91,17 +100,16 @@ function rebase(): Story {
   return { clone, deliveries, expected: [mergedAs(rebased[1])] }
 }
 
-/** Both know the commit: git its author by the mailmap, and GitHub when it was pushed. */
+/** Both know the commit. Git names its author by the mailmap, but what GitHub signed is final. */
 function direct(): Story {
   const { clone } = startClone()
   clone.write('.mailmap', 'Grace <grace@example.com> <old@example.com>\n')
   const id = clone.change('Change', paths.greeting, { author: 'G <old@example.com>' })
   const author = { name: 'G', email: 'old@example.com', username: 'g' }
-  const user = { name: 'Grace', email: 'grace@example.com' }
   return {
     clone,
     deliveries: [pushOf({ id, author, message: 'Change' })],
-    expected: [deployed(id, 'Change', pushedAt, user)],
+    expected: [deployed(id, 'Change', pushedAt, { name: 'G', email: 'old@example.com' })],
   }
 }
 
@@ -109,7 +117,7 @@ function localMerge(): Story {
   const { clone, first, second } = startClone()
   const message = "Merge branch 'warmer'"
   const merge = clone.merge('warmer', message)
-  const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message })]
+  const deliveries = [pushOf(...named(first, second), { id: merge, message })]
   return { clone, deliveries, expected: [deployed(first, 'Warmer'), deployed(second, 'Warmer still')] }
 }
 
@@ -119,7 +127,7 @@ function resolvedMerge(): Story {
   const message = "Merge branch 'warmer'"
   clone.git('merge', '--quiet', '--no-ff', '--no-commit', 'warmer')
   const merge = clone.change(message, paths.greeting)
-  const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message })]
+  const deliveries = [pushOf(...named(first, second), { id: merge, message })]
   // The merge has the time of git, because only git knows its change.
   const ofMerge = deployed(merge, message, '2026-01-01T14:00:00Z')
   return { clone, deliveries, expected: [ofMerge, deployed(first, 'Warmer'), deployed(second, 'Warmer still')] }

@@ -83,6 +83,9 @@ test('an empty service gets every prompt and its history, moves the link of a re
   })
   expect(await operator.json('sync', clone, '--org', org, ...create)).toEqual([])
   expect(await readHistories(org)).toEqual(expected)
+  const audit = await operator.json('audit', 'list', '--org', org)
+  const setLive = audit.flatMap(({ subject, details }) => (details.live_branch === 'main' ? subject : []))
+  expect(setLive.sort()).toEqual([id, changes[1]?.prompt, changes[2]?.prompt].sort())
 })
 
 test('over REST it makes the same histories with a key that can write prompts, and repeats them with one that cannot', async () => {
@@ -106,7 +109,8 @@ test('a key that may not change prompts records the history of a renamed file, a
   const id = await createLinked(org, 'prompts/greeting.md')
   const { key } = await operator.one('keys', 'create', '--org', org, '--scopes', 'history:write,prompts:read')
   const settings = { PROMPT_SIGNALS_KEY: key }
-  const { status, stdout } = await run(['sync', clone, '--url', server.url, '--json'], { settings })
+  const { status, stdout, stderr } = await run(['sync', clone, '--url', server.url, '--json'], { settings })
+  expect(stderr).toContain('; 1 prompt without a live branch: the key lacks prompts:write')
   expect({ status, moved: JSON.parse(stdout.split('\n')[0] as string) }).toEqual({
     status: 0,
     moved: {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { change, createHook, hookEachTest, paths } from './hook.ts'
+import { change, createHook, type Entry, hookEachTest, paths } from './hook.ts'
 import { idOf, pullRequest, push, repositoryEvent, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
@@ -88,7 +88,7 @@ test('a file that is linked under the new name keeps its prompt; the other links
   expect(await hook.history('other')).toHaveLength(1)
 
   const { body } = await service.get('/audit', key)
-  const byGithub = body.data.filter(({ actor }: { actor: string }) => actor === 'github')
+  const byGithub = body.data.filter(({ actor, details }: Entry) => actor === 'github' && details.repository)
   const details = { repository: 'acme/words', path: paths.farewell }
   expect(byGithub).toMatchObject([{ action: 'prompt.updated', subject: hook.prompts.farewell, details }])
 })

@@ -101,13 +101,17 @@ test('a removed entry leaves no trace but the audit log, and sync does not bring
   expect(await readChanges()).toEqual(['a 12-: 1'])
 })
 
-test('the webhook makes the default branch live, unless there is a live branch', async () => {
+test('the webhook makes the default branch live and says so in the audit log, unless there is a live branch', async () => {
   const hook = await createHook(service, 'Acme/Prompts')
   const branchOf = async () =>
     (await service.get(`/prompts/${hook.prompts.greeting}`, hook.tenant.key)).body.data.live_branch
   expect(await branchOf()).toBeNull()
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
   expect(await branchOf()).toBe('main')
+  const { key } = await service.createKey(hook.tenant, ['keys:read'])
+  expect((await service.get('/audit', key)).body.data[1]).toMatchObject({
+    ...{ actor: 'github', action: 'prompt.updated', subject: hook.prompts.greeting, details: { live_branch: 'main' } },
+  })
   await hook.deliver('pull_request', merged({ number: 9 }))
   expect(await branchOf()).toBe('main')
 })

@@ -15,7 +15,7 @@ type Options = { paths?: string[]; createGlob?: string | null; repository?: stri
 async function plan({ folder }: Clone, { paths = ['a.md'], createGlob = null, repository }: Options = {}) {
   const git = createGit(folder, gitEnvironment, new AbortController().signal)
   const opened = await openRepository(git, folder, { branch: null, repository: repository ?? null })
-  const linked = paths.map((path, index) => ({ id: `pmt_${index}`, path }))
+  const linked = paths.map((path, index) => ({ id: `pmt_${index}`, path, liveBranch: 'main' }))
   return planSync(git, opened, linked, { createGlob, now, onProgress() {} })
 }
 
