@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { LookupAddress } from 'node:dns'
 import type { IncomingMessage } from 'node:http'
-import { isIP, type LookupFunction } from 'node:net'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
 import type { HostList } from '../lib/hosts.ts'
 import { describeEvent, type WebhookEvent } from './message.ts'
 import { isAllowedHost, isPublicAddress } from './reachable.ts'
@@ -64,6 +64,8 @@ type PostOptions = Reach & { timeoutMs: number; stopped: AbortSignal }
 const maxTextLength = 1_000
 /** A character has at most four bytes. */
 const maxTextBytes = 4 * maxTextLength
+/** Of all that a receiver sends. Its parser bounds a head, but neither interim answers nor blank lines before it. */
+const maxReadBytes = 65_536
 
 /** The message may be shown: it names no address, which would tell an organisation about the operator's network. */
 class UnreachableError extends Error {}
@@ -82,9 +84,19 @@ export async function post({ url: text, headers, body }: Outgoing, options: Post
     const lookup = createLookup(url, allowedHosts, resolve)
     const { request } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'))
     const response = await new Promise<IncomingMessage>((answered, reject) => {
-      request(url, { method: 'POST', headers, lookup, signal, agent: false }, answered)
+      let isAnswered = false
+      const call = request(url, { method: 'POST', headers, lookup, signal, agent: false }, (response) => {
+        isAnswered = true
+        answered(response)
+      })
+      call
         .on('error', reject)
         .on('upgrade', (_, socket) => reject(socket.destroy()))
+        .on('socket', (socket) =>
+          socket.on('data', () => {
+            if (!isAnswered && hasSentTooMuch(socket)) call.destroy(new UnreachableError(tooMuch))
+          }),
+        )
         .end(body)
       // Ends in time whatever the receiver and the name server do.
       signal.onabort = reject
@@ -106,19 +118,22 @@ function createLookup(url: URL, allowedHosts: HostList | undefined, resolve: Res
   if (username || password) throw new UnreachableError('The URL has a user name or password.')
   const address = hostname.replace(/^\[|\]$/g, '')
   if (isIP(address) && !isReachable(address)) throw new UnreachableError(notAllowed)
-  return (name, { all }, answer) =>
-    resolve(name).then(
-      (found) => {
-        const [first, ...rest] = found.filter(({ address }) => isReachable(address))
-        if (!first) answer(new UnreachableError(notAllowed), '')
-        else if (all) answer(null, [first, ...rest])
-        else answer(null, first.address, first.family)
-      },
-      (error) => answer(error, ''),
-    )
+  return async (name, { all }, answer) => {
+    const found = await resolve(name).catch(() => [])
+    const [first, ...rest] = found.filter(({ address }) => isReachable(address))
+    if (!first) answer(new UnreachableError(notAllowed), '')
+    else if (all) answer(null, [first, ...rest])
+    else answer(null, first.address, first.family)
+  }
 }
 
-const notAllowed = 'The address is not public, or not https. The operator can allow it (WEBHOOK_ALLOWED_HOSTS).'
+/** The same for an unknown host: else an organisation could find out which names the operator's network has. */
+const notAllowed =
+  'The host is unknown, or its address is not public, or not https. The operator can allow it (WEBHOOK_ALLOWED_HOSTS).'
+
+const tooMuch = `No answer within ${maxReadBytes} bytes.`
+
+const hasSentTooMuch = ({ bytesRead }: Socket): boolean => bytesRead > maxReadBytes
 
 /** The status is what counts, so a body that breaks off or never ends is cut. */
 async function readText(response: IncomingMessage): Promise<string> {
@@ -128,7 +143,7 @@ async function readText(response: IncomingMessage): Promise<string> {
     for await (const chunk of response) {
       chunks.push(chunk)
       bytes += chunk.length
-      if (bytes >= maxTextBytes) break
+      if (bytes >= maxTextBytes || hasSentTooMuch(response.socket)) break
     }
   } catch {
     // The connection was reset, or the time was up.

@@ -119,6 +119,15 @@ test('a name is resolved once per attempt, and only addresses that passed the ch
   expect(receiver.received).toHaveLength(before)
 })
 
+test('an unknown host is answered like a private one', async () => {
+  const unknown = async () => {
+    throw Object.assign(new Error('not found'), { code: 'ENOTFOUND' })
+  }
+  const answers = [unknown, resolveTo('10.0.0.1')].map((resolve) => call('https://wiki.internal/', { resolve }))
+  const [first, second] = await Promise.all(answers)
+  expect(first).toEqual(second as typeof first)
+})
+
 test('a name server that never answers delays no other name, and no file', async () => {
   const asked = new Set<string>()
   const silent = createSocket('udp4').on('message', (query) => asked.add(query.toString('latin1', 13, 14)))
@@ -165,6 +174,14 @@ test.each([
     'No answer: connection closed.',
   ],
   ['endless headers', head + `a: ${'x'.repeat(1_000)}\r\n`.repeat(200), null, 'No answer: HPE_HEADER_OVERFLOW.'],
+  ['interim answers', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(100_000), null, 'No answer within 65536 bytes.'],
+  ['blank lines', '\r\n'.repeat(1_000_000), null, 'No answer within 65536 bytes.'],
+  [
+    'a byte per large chunk',
+    `${head}transfer-encoding: chunked\r\n\r\n${`1;${'x'.repeat(15_000)}\r\na\r\n`.repeat(1_000)}`,
+    200,
+    expect.stringMatching(/^a{1,500}$/),
+  ],
   ['a reset', null, null, 'No answer: ECONNRESET.'],
 ])('an attempt ends in time with %s', async (_, sent, code, text) => {
   const server = createServer((socket: Socket) => {
