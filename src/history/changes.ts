@@ -2,7 +2,10 @@
 import { dayMs, minuteMs } from '../lib/times.ts'
 import { commitKey, comparePlaces, hasLiveAction, type KnownEntry } from './identity.ts'
 
-export type PlacedEntry = Pick<KnownEntry, 'id' | 'action' | 'branch_name' | 'commit_sha' | 'created_at' | 'is_change'>
+type Placed = Pick<KnownEntry, 'id' | 'action' | 'branch_name' | 'commit_sha' | 'created_at' | 'is_change'>
+
+/** With `isTakenOver`, another entry stood for the change before, so it is no news. */
+export type PlacedEntry = Placed & { isTakenOver?: boolean }
 
 /** An older change is not news: it comes from a sync or an import. */
 const newsMs = dayMs
@@ -28,10 +31,18 @@ export function findWrongChanges<Entry extends PlacedEntry>(
   })
 }
 
+/** Finds the earlier entry of the same commit that stands for a change now, instead of `lost`. */
+export const findSuccessor = (entries: PlacedEntry[], lost: PlacedEntry): PlacedEntry | undefined =>
+  entries
+    .filter((one) => one.is_change && commitKey(one.commit_sha) === commitKey(lost.commit_sha))
+    .filter((one) => comparePlaces(one, lost) < 0)
+    .sort(comparePlaces)
+    .at(-1)
+
 /** Of the entries that were added to a history, finds the change to announce. `newest` is the newest change of all. */
 export function findNews<Entry extends PlacedEntry>(added: Entry[], newest: number, now: Date): Entry | undefined {
   const last = added
-    .filter((entry) => entry.is_change)
+    .filter((entry) => entry.is_change && !entry.isTakenOver)
     .sort(comparePlaces)
     .at(-1)
   if (!last) return undefined

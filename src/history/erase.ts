@@ -4,6 +4,7 @@ import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { repeatStep } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
+import { forgetChecks } from '../webhooks/events.ts'
 import { showEntry } from './schema.ts'
 import { eraseTextsOf, insertRemoved, selectEntry, selectNewestEntries } from './store.ts'
 import { lockHistories } from './store_write.ts'
@@ -37,6 +38,7 @@ export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId:
     const entry = isThere ? await selectEntry(sql, prompt, entryId) : undefined
     if (!entry) throw new ServiceError('not_found', `There is no history entry ${entryId} of this prompt.`)
     await writeReconciliation(sql, organisationId, { ...nothing, deletes: [entry] })
+    await forgetChecks(sql, organisationId, [id])
     // A closing is reported once: what follows at the same commit is another one.
     const mayComeBack = entry.action !== 'pr_closed' && (entry.in_git || entry.on_github)
     if (mayComeBack) await insertRemoved(sql, organisationId, entry)

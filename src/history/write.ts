@@ -3,8 +3,8 @@ import { github, recordAudit } from '../audit/record.ts'
 import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
-import { emitEvent } from '../webhooks/events.ts'
-import { findNews, findWrongChanges, type PlacedEntry } from './changes.ts'
+import { copyVerdicts, emitEvent, forgetChecks } from '../webhooks/events.ts'
+import { findNews, findSuccessor, findWrongChanges, type PlacedEntry } from './changes.ts'
 import { type EntryToRecord, hasLiveAction, type Spellings } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
 import { liveActions, showTitledEntry } from './schema.ts'
@@ -43,7 +43,7 @@ export async function writeReconciliation(
   ]
   const surroundings = places.length > 0 ? await countPlaces(sql, organisationId, places, liveActions) : []
   if (inserts.length > 0) return addEntries(sql, organisationId, inserts, null, { surroundings, moved })
-  await correctChanges(sql, organisationId, surroundings, moved)
+  await correctChanges(sql, organisationId, surroundings, moved, [])
   return []
 }
 
@@ -62,28 +62,49 @@ export async function addEntries(
     const own = entries.filter(({ prompt_id }) => prompt_id === promptId)
     return { promptId, isWatched, entries: own.map((entry, index) => ({ ...entry, id: ids[index] as number })) }
   })
-  const written = [...moved, ...added.flatMap((one) => one.entries)]
-  await correctChanges(sql, organisationId, [...surroundings, ...inserted], written)
+  const newEntries = added.flatMap((one) => one.entries)
+  await correctChanges(sql, organisationId, [...surroundings, ...inserted], moved, newEntries)
   return added
 }
 
-/** Decides whether written entries, and those live after them, are changes. */
+/**
+ * Decides whether written entries, and those live after them, are changes. The verdicts of a change stay with it when an
+ * earlier entry of its commit takes its place.
+ */
 async function correctChanges(
   sql: Sql,
   organisationId: number,
   surroundings: Surroundings[],
-  written: WrittenEntry[],
+  moved: WrittenEntry[],
+  added: WrittenEntry[],
 ): Promise<void> {
-  const wrong = [...Map.groupBy(surroundings, ({ promptId }) => promptId)].flatMap(([promptId, ofPrompt]) => {
+  const addedIds = new Set(added.map(({ id }) => id))
+  const prompts = [...Map.groupBy(surroundings, ({ promptId }) => promptId)].map(([promptId, ofPrompt]) => {
     const near = ofPrompt.flatMap(({ around }) =>
       around.near.map((row) => ({ ...row, created_at: new Date(row.created_at) })),
     )
-    const own = written.filter(({ prompt_id }) => prompt_id === promptId)
+    const own = [...moved, ...added].filter(({ prompt_id }) => prompt_id === promptId)
     const decided = new Set([...near.filter(({ is_after }) => is_after), ...own].map(({ id }) => id))
     const entries: PlacedEntry[] = [...new Map([...near, ...own].map((entry) => [entry.id, entry])).values()]
-    return findWrongChanges(entries, ofPrompt[0]?.around.live_branch ?? null, decided)
+    const wrong = findWrongChanges(entries, ofPrompt[0]?.around.live_branch ?? null, decided)
+    return { promptId, entries, wrong, old: wrong.filter(({ id }) => !addedIds.has(id)) }
   })
-  await flip(sql, organisationId, wrong)
+  await flip(
+    sql,
+    organisationId,
+    prompts.flatMap(({ wrong }) => wrong),
+  )
+  const successions = prompts.flatMap(({ entries, old }) =>
+    old.flatMap((from) => {
+      const to = from.is_change ? undefined : findSuccessor(entries, from)
+      return to ? { from: from.id, to } : []
+    }),
+  )
+  for (const { to } of successions) to.isTakenOver = true
+  if (successions.length > 0) await copyVerdicts(sql, organisationId, successions)
+  const isCorrected = (entry: PlacedEntry) => entry.is_change && !entry.isTakenOver
+  const corrected = prompts.filter(({ old }) => old.some(isCorrected)).map(({ promptId }) => promptId)
+  if (corrected.length > 0) await forgetChecks(sql, organisationId, corrected)
 }
 
 async function flip(sql: Sql, organisationId: number, wrong: PlacedEntry[]): Promise<void> {
@@ -118,6 +139,7 @@ export async function decideChanges(sql: Sql, organisationId: number, promptIds:
     findWrongChanges(ofPrompt, ofPrompt[0]?.live_branch ?? null),
   )
   await flip(sql, organisationId, wrong)
+  await forgetChecks(sql, organisationId, promptIds)
 }
 
 /** Writes the events for the new entries that went live, at most one per prompt, in the caller's transaction. */

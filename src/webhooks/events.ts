@@ -5,6 +5,7 @@ import { dayMs } from '../lib/times.ts'
 import type { EventData, EventType } from './message.ts'
 import { insertEvent } from './store_events.ts'
 
+export { copyVerdicts, forgetChecks } from './store_announce.ts'
 export { deleteEventsAbout } from './store_events.ts'
 
 type EventToEmit<T extends EventType> = {

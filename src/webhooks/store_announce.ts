@@ -122,3 +122,22 @@ export async function recordChecks(sql: Sql, organisationId: number, prompts: Wa
     returning prompt_id as id`
   return rows.map(({ id }) => id)
 }
+
+/** Gives the verdicts of an entry also to the one that stands for its change now, so that they are not announced again. */
+export async function copyVerdicts(sql: Sql, organisationId: number, pairs: { from: number; to: { id: number } }[]) {
+  await sql`
+    insert into decided_verdicts (organisation_id, entry_id, verdict, decided_at)
+    select v.organisation_id, g.to_id, v.verdict, v.decided_at
+    from unnest(
+      ${pairs.map(({ from }) => String(from))}::text[]::bigint[], ${pairs.map(({ to }) => String(to.id))}::text[]::bigint[]
+    ) g (from_id, to_id)
+    join decided_verdicts v on v.organisation_id = ${organisationId} and v.entry_id = g.from_id
+    on conflict do nothing`
+}
+
+/** Lets the next check of the prompts be like the first, which announces nothing: their records were corrected. */
+export async function forgetChecks(sql: Sql, organisationId: number, promptIds: number[]): Promise<void> {
+  await sql`
+    delete from checked_prompts
+    where organisation_id = ${organisationId} and prompt_id = any (${promptIds.map(String)}::text[]::bigint[])`
+}

@@ -1,12 +1,16 @@
 import { expect, test } from 'bun:test'
+import { operator } from '../../src/audit/record.ts'
 import type { Db, Sql } from '../../src/db/client.ts'
-import { recordEntry } from '../../src/history/record.ts'
+import { removeEntry } from '../../src/history/erase.ts'
+import { parseReported, recordEntry, recordReported } from '../../src/history/record.ts'
+import type { NewHistoryEntry } from '../../src/history/schema.ts'
 import { DeadlineError } from '../../src/lib/deadline.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
-import { requirePrompt } from '../../src/prompts/find.ts'
-import { createPrompt } from '../../src/prompts/manage.ts'
+import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
+import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
 import { createVerdictCheck } from '../../src/webhooks/announce.ts'
+import { permutationsOf } from '../github/hook.ts'
 import { addSignals, deployed, merged, signals } from '../impact/history.ts'
 import { createTestClock, type TestService } from '../service.ts'
 import { insertTenant } from '../tenant.ts'
@@ -111,6 +115,70 @@ test('a decided verdict is announced once, a flip too, and one that becomes unde
   await check()
   expect(await readAnnounced(org)).toEqual(['greeting better', 'greeting worse'])
 })
+
+/** What a pipeline, a sync and GitHub report of one merge. The pipeline deploys later, with a hash of any length. */
+const reports = {
+  short: (prompt: Prompt) => recordEntry(db, clock, prompt, deployed(after.slice(0, 8), '2026-11-15T11:10:00Z')),
+  pipeline: (prompt: Prompt) => recordEntry(db, clock, prompt, deployed(after, '2026-11-15T11:10:00Z')),
+  sync: (prompt: Prompt) => report(prompt, 'git', merged(after, '2026-11-15T11:00:00Z', 7)),
+  push: (prompt: Prompt) => report(prompt, 'github', deployed(after, '2026-11-15T11:00:01Z')),
+  merge: (prompt: Prompt) => report(prompt, 'github', merged(after, '2026-11-15T11:00:00Z', 7)),
+}
+
+const report = ({ id, organisationId }: Prompt, source: 'git' | 'github', given: object) => {
+  const reported = parseReported({ prompt: id, entry: given as NewHistoryEntry, covers: [] }, source, clock)
+  return db.transaction((sql) => recordReported(sql, clock, organisationId, [reported]))
+}
+
+const sources: (keyof typeof reports)[][] = [
+  ['pipeline', 'sync'],
+  ['short', 'push', 'merge'],
+  ['pipeline', 'push', 'merge'],
+]
+const orders = sources.flatMap((some) => permutationsOf(some)).map((order) => ({ order }))
+
+test.each(orders)('a change and its verdict are announced once in the order $order', async ({ order }) => {
+  const org = await createOrg()
+  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name: 'greeting', id: null })
+  const prompt = await requirePrompt(db.sql, id)
+  await recordEntry(db, clock, prompt, deployed(before, '2026-09-01T09:00:00Z'))
+  await insertEndpoints(db, org)
+  await check()
+  for (const name of order) {
+    await reports[name](prompt)
+    await decide(id)
+    await check()
+  }
+  const events = await db.sql`
+    select v.type from webhook_events v join organisations o on o.id = v.organisation_id
+    where o.public_id = ${org} order by v.id`
+  expect(events).toEqual([{ type: 'change.live' }, { type: 'impact.decided' }])
+})
+
+test.each([
+  ['another live branch', (prompt: Prompt) => changePrompt(db, clock, prompt, { liveBranch: 'main' })],
+  ['a removed entry', async (prompt: Prompt) => removeEntry(db, clock, prompt, await newestEntry(prompt), operator)],
+])('%s announces no verdict, also with later signals; what these decide is announced', async (_, correct) => {
+  const { org, prompt: id } = await createWatched()
+  const prompt = await requirePrompt(db.sql, id)
+  await decide(id)
+  const other = { ...deployed('c'.repeat(40), '2026-11-14T09:00:01Z'), branch_name: 'next' }
+  await recordEntry(db, clock, prompt, other)
+  await correct(prompt)
+  for (const positive of [0, 1]) {
+    await send(id, after, positive, 0)
+    await check()
+  }
+  expect(await readAnnounced(org)).toEqual([])
+  await send(id, after, 0, 3_000)
+  await check()
+  expect(await readAnnounced(org)).toEqual(['greeting worse'])
+})
+
+const newestEntry = async ({ id }: Prompt): Promise<number> => {
+  const [row] = await db.sql<{ id: number }>`select max(id) as id from history_entries where prompt_id = ${id}`
+  return row?.id as number
+}
 
 test('a commit can have any name', async () => {
   const { org, prompt } = await createWatched()
