@@ -3,7 +3,7 @@ import { addAbortSignal, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
-import { type Input, readLines } from '../lib/input.ts'
+import { boundLines, type Input, readLines } from '../lib/input.ts'
 
 /**
  * Returns a function that reads the lines of the input: an import reads them twice, and slow input must not hold a
@@ -26,7 +26,7 @@ export async function keepLines(
 
 async function keep(file: string, input: Readable, signal: AbortSignal): Promise<() => Readable> {
   const gzip = createGzip({ level: 1 })
-  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
+  const [kept] = await Promise.all([buffer(gzip), pipeline(input, boundLines, gzip, { signal })]).catch((error) => {
     throw unreadable(file, error)
   })
   return () => Readable.from([kept]).pipe(createGunzip())

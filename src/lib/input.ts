@@ -25,6 +25,19 @@ export class TextError extends Error {}
 /** Far longer than any valid line. A file without line feeds must not fill the memory. */
 export const maxLineLength = 16 * 1024 * 1024
 
+const lineTooLong = () => new TextError(`a line is longer than ${maxLineLength} characters`)
+
+/** Passes chunks on, and fails at a line that is too long: an endless one, such as /dev/zero, must not be waited for. */
+export async function* boundLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let length = 0
+  for await (const chunk of chunks) {
+    const end = chunk.lastIndexOf(0x0a)
+    length = end === -1 ? length + chunk.length : chunk.length - end
+    if (length > maxLineLength) throw lineTooLong()
+    yield chunk
+  }
+}
+
 /** Decodes UTF-8 and splits it only at line feeds. The last line need not end in one. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -35,7 +48,7 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
     const [end = '', ...lines] = decode(decoder, chunk).split('\n')
     parts.push(end)
     length += end.length
-    if (length > maxLineLength) throw new TextError(`a line is longer than ${maxLineLength} characters`)
+    if (length > maxLineLength) throw lineTooLong()
     if (lines.length === 0) continue
     const rest = lines.pop() as string
     yield parts.join('')

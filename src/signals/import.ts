@@ -60,6 +60,9 @@ export async function importSignals(
   return counts
 }
 
+/** Of a time: how many more signals of each identity the prompt has than were given. They are counted up to an id. */
+type SeenTime = { lastId: number; surplus: Map<string, number> }
+
 /**
  * Creates a function that records signals of the past, each once: the n-th of several equal signals is new unless the prompt
  * has n of them. Those of the month of `now` count towards its limit, those of earlier months towards none. Signals in the
@@ -71,22 +74,33 @@ export function createPastRecorder(
   prompt: Prompt,
   isInOrder = false,
 ): (signals: PastSignal[]) => Promise<ImportCounts> {
-  const given = new Map<string, number>()
-  let lastTime = new Date(0)
+  const seen = new Map<string, SeenTime>()
   const month = monthOf(now)
 
   return (signals) =>
     db.transaction(async (sql) => {
       if (!(await lockSignals(sql, prompt))) throw notFound()
       const identities = await selectIdentities(sql, signals)
-      const stored = await countStored(sql, prompt, signals)
+      const times = new Map(
+        signals.map(({ createdAt }) => {
+          const time = createdAt.toISOString()
+          return [time, seen.get(time) ?? { lastId: 0, surplus: new Map() }]
+        }),
+      )
+      if (isInOrder) seen.clear()
+      for (const [time, one] of times) seen.set(time, one)
+      // Ids commit in their order, so only later ones are new: counting all again would be slow for many at one time.
+      for (const { time, identity, count, lastId } of await countStored(sql, prompt, times)) {
+        const one = times.get(time) as SeenTime
+        one.lastId = Math.max(one.lastId, lastId)
+        one.surplus.set(identity, (one.surplus.get(identity) ?? 0) + count)
+      }
       const missing = signals.filter(({ createdAt }, index) => {
+        const { surplus } = times.get(createdAt.toISOString()) as SeenTime
         const identity = identities[index] as string
-        if (isInOrder && createdAt > lastTime) given.clear()
-        lastTime = createdAt
-        const number = (given.get(identity) ?? 0) + 1
-        given.set(identity, number)
-        return number > (stored.get(identity) ?? 0)
+        const left = (surplus.get(identity) ?? 0) - 1
+        surplus.set(identity, left)
+        return left < 0
       })
       const isCurrent = ({ createdAt }: PastSignal) => monthOf(createdAt).name === month.name
       await insertPastSignals(

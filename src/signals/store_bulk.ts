@@ -94,15 +94,24 @@ export async function selectIdentities(sql: Sql, signals: PastSignal[]): Promise
   return signals.map(({ createdAt, value }, index) => identityOf(createdAt, value, rows[index]?.hash ?? null))
 }
 
-/** How many signals of each identity the prompt has at the times of these. */
-export async function countStored(sql: Sql, prompt: Prompt, signals: PastSignal[]): Promise<Map<string, number>> {
-  const rows = await sql<{ at: Date; value: string; hash: string | null; number: number }>`
-    select s.created_at as at, s.value, md5(s.metadata::text) as hash, count(*) as number
-    from signals s
+/** Counts the signals that the prompt has at some times, by identity: of each time, those after an id. */
+export async function countStored(
+  sql: Sql,
+  prompt: Prompt,
+  times: Map<string, { lastId: number }>,
+): Promise<{ time: string; identity: string; count: number; lastId: number }[]> {
+  const rows = await sql<{ at: Date; value: string; hash: string | null; count: number; lastId: number }>`
+    select s.created_at as at, s.value, md5(s.metadata::text) as hash, count(*) as count, max(s.id) as "lastId"
+    from unnest(
+      ${[...times.keys()]}::text[]::timestamptz[],
+      ${[...times.values()].map(({ lastId }) => `${lastId}`)}::text[]::bigint[]
+    ) t (at, last_id)
+    join signals s on s.created_at = t.at and s.id > t.last_id
     where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
-      and s.created_at = any(${[...new Set(timesOf(signals))]}::text[]::timestamptz[])
     group by 1, 2, 3`
-  return new Map(rows.map(({ at, value, hash, number }) => [identityOf(at, value, hash), number]))
+  return rows.map(({ at, value, hash, count, lastId }) => {
+    return { time: at.toISOString(), identity: identityOf(at, value, hash), count, lastId }
+  })
 }
 
 const identityOf = (at: Date, value: string, hash: string | null) => `${at.getTime()} ${value} ${hash}`

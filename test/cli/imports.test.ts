@@ -132,6 +132,11 @@ test('signals of past months count towards no limit, those of the current month 
   expect(await used()).toBe(3)
 })
 
+test('a line without an end is rejected, not waited for', async () => {
+  const failed = await run(['signals', 'import', '/dev/zero', '--prompt', tenant.prompt], { settings })
+  expect(errorLineOf(failed)).toMatch(/^\/dev\/zero cannot be read: a line is longer than \d+ characters$/)
+})
+
 test('the memory of an import does not grow with its file', async () => {
   const folder = createFolder()
   /** Checks a file whose last line is not valid, and returns the memory that this took. */

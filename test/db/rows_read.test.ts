@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
+import { createPastRecorder } from '../../src/signals/import.ts'
 import { deployed, rollUp } from '../impact/history.ts'
 import { readRows } from '../rows_read.ts'
 import { entry } from '../service.ts'
@@ -113,4 +114,21 @@ test('a signal does not read the other prompts of its organisation', async () =>
   for (let round = 0; round < 20; round += 1) expect((await service.postSignal(prompt, key)).status).toBe(201)
   const after = await readRows(db, 'index')
   expect((after.get('prompts') ?? 0) - (before.get('prompts') ?? 0)).toBeLessThan(100)
+})
+
+test('an import of equal signals does not count the earlier ones again with every write', async () => {
+  const { prompt: publicId } = await service.createTenant()
+  const { db } = service.services
+  const prompt = await requirePrompt(db.sql, publicId)
+  const record = createPastRecorder(db, new Date(), prompt, true)
+  const batch = Array.from({ length: 100 }, () => {
+    return { value: 'positive' as const, metadata: null, createdAt: new Date(start) }
+  })
+  const before = await readRows(db, 'index')
+  const writes = 20
+  for (let n = 0; n < writes; n += 1) {
+    expect(await record(batch)).toEqual({ recorded: batch.length, known: 0, refused: 0 })
+  }
+  const after = await readRows(db, 'index')
+  expect((after.get('signals') ?? 0) - (before.get('signals') ?? 0)).toBeLessThan(3 * writes * batch.length)
 })
