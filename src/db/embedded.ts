@@ -72,6 +72,8 @@ export async function startEngineThread(directory: string, worker = startEngineW
   }
 
   worker.onmessage = ({ data }: { data: EngineReply }) => {
+    // It comes while the engine is still busy, perhaps forever, with a request.
+    if ('panic' in data) return end(data.panic, false)
     const reply = pending.shift()
     if ('error' in data) reply?.reject(new Error(data.error))
     else reply?.resolve(data.bytes)

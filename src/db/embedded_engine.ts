@@ -34,10 +34,13 @@ const startParams = [
 // and an empty module makes sure that initdb never runs here.
 const noInitdb = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]))
 
-/** Opens the engine on its directory, which the first start creates from the seed. */
-export async function openEngine(directory: string): Promise<Engine> {
+/**
+ * Opens the engine on its directory, which the first start creates from the seed. Calls `onPanic` with the reason when the
+ * engine must not be used any more: PGlite goes on after a PANIC, and if that was in a commit, it never returns.
+ */
+export async function openEngine(directory: string, onPanic: (line: string) => void = () => {}): Promise<Engine> {
   const [pgliteWasmModule] = await Promise.all([engineFiles.pgliteWasm(), prepareFiles(directory)])
-  const engine = await start(directory, pgliteWasmModule)
+  const engine = await start(directory, pgliteWasmModule, onPanic)
   return {
     async execute(messages) {
       const chunks: Bytes[] = []
@@ -50,19 +53,28 @@ export async function openEngine(directory: string): Promise<Engine> {
   }
 }
 
-async function start(directory: string, pgliteWasmModule: WebAssembly.Module): Promise<PGlite> {
+async function start(
+  directory: string,
+  pgliteWasmModule: WebAssembly.Module,
+  onPanic: (line: string) => void,
+): Promise<PGlite> {
   let lastFailure = ''
+  let isStarted = false
+  const describeFailure = (reason: unknown) => `the embedded database in ${directory} did not start: ${reason}`
   const onStderr = (line: string): boolean => {
     if (/FATAL|PANIC/.test(line)) lastFailure = line
+    if (line.includes('PANIC:')) onPanic(isStarted ? line : describeFailure(line))
     return false
   }
   const files = { fs: new DurableFS(directory), fsBundle: engineFiles.fsBundle() }
   const programs = { pgliteWasmModule, initdbWasmModule: noInitdb }
   try {
-    return await PGlite.create({ ...files, ...programs, startParams, onStderr })
+    const engine = await PGlite.create({ ...files, ...programs, startParams, onStderr })
+    isStarted = true
+    return engine
   } catch (error) {
     // PGlite's own error says no more than that it did not start.
-    throw new Error(`the embedded database in ${directory} did not start: ${lastFailure || error}`)
+    throw new Error(describeFailure(lastFailure || error))
   }
 }
 

@@ -3,7 +3,7 @@ import { type Engine, openEngine } from './embedded_engine.ts'
 import type { Bytes } from './wire.ts'
 
 export type EngineRequest = { open: string } | { execute: Bytes } | { close: true }
-export type EngineReply = { bytes: Bytes } | { error: string }
+export type EngineReply = { bytes: Bytes } | { error: string } | { panic: string }
 
 const thread = globalThis as unknown as {
   onmessage: (event: { data: EngineRequest }) => void
@@ -27,7 +27,7 @@ async function reply(request: EngineRequest): Promise<void> {
 }
 
 async function handle(request: EngineRequest): Promise<Bytes> {
-  if ('open' in request) engine = await openEngine(request.open)
+  if ('open' in request) engine = await openEngine(request.open, (panic) => thread.postMessage({ panic }))
   else if ('execute' in request) return engine.execute(request.execute)
   else await engine.close()
   return new Uint8Array()

@@ -29,9 +29,13 @@ async function openHere(dir: string, onFailure: (error: Error) => void = () => {
   return { connect: () => new Session(backend), close: engine.close }
 }
 
-/** Runs a program of this tree in another process and gives its lines as they come. */
-function runChild(code: string, ...args: string[]): { child: ChildProcess; lines: AsyncIterableIterator<string> } {
-  const child = spawn(process.execPath, ['-e', code, ...args], {
+/** Runs a program of this tree in another process, after a shell has set its limits, and gives its lines as they come. */
+function runChild(
+  code: string,
+  dir: string,
+  limits = 'true',
+): { child: ChildProcess; lines: AsyncIterableIterator<string> } {
+  const child = spawn('bash', ['-c', `${limits}; exec "$@"`, 'bash', process.execPath, '-e', code, dir], {
     cwd: join(import.meta.dirname, '../..'),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -93,6 +97,36 @@ test('stops for good when a write to disk fails, acknowledges nothing and loses 
   expect(failures.length).toBe(1)
   await driver.end({ timeout: 0 })
   expect(await reopen(dir, (sql) => sql`select n from acknowledged where n = 1`)).toHaveLength(1)
+})
+
+/** Fills the engine's log, and prints each commit that is acknowledged. */
+const logWriter = `
+  import { openEmbedded } from './src/db/embedded.ts'
+  import { openDriver } from './test/db/embedded_driver.ts'
+  const engine = await openEmbedded(process.argv.at(-1), { onFailure: ({ message }) => { console.log(message); process.exit(1) } })
+  const driver = openDriver(engine)
+  await driver\`create table acknowledged (n int)\`
+  for (let n = 0; n < 10; n++) {
+    await driver.begin(async (sql) => {
+      await sql\`insert into acknowledged values (\${n})\`
+      await sql\`select pg_logical_emit_message(true, '', repeat('x', 1000000))\`
+    })
+    console.log(n)
+  }
+  process.exit(0)`
+
+test('ends when its log cannot be written in a commit, and the next start has what was acknowledged', async () => {
+  const dir = join(root, 'full')
+  // The log begins a new file, which the limit then keeps from being filled.
+  await reopen(dir, (sql) => sql`select pg_switch_wal()`)
+  const { child, lines } = runChild(logWriter, dir, `trap '' XFSZ; ulimit -f 3500`)
+  const ended = once(child, 'exit')
+  const printed = await Array.fromAsync(lines)
+  expect(printed.pop()).toMatch(/^the embedded database has stopped: .* PANIC: .*could not write to log file/)
+  expect((await ended)[0]).toBe(1)
+  expect(printed).not.toEqual([])
+  const known = await reopen(dir, (sql) => sql`select n from acknowledged order by n`)
+  expect(known.map(({ n }) => `${n}`).slice(0, printed.length)).toEqual(printed)
 })
 
 test('says what is wrong with files that it cannot use, and frees the data directory', async () => {
