@@ -1,20 +1,17 @@
-import { invalid, ServiceError, unavailable } from '../errors.ts'
+import { ServiceError, unavailable } from '../errors.ts'
 import { nextTurn } from '../lib/concurrency.ts'
+import { invalidBody, smallBody } from '../lib/json.ts'
 import type { RequestContext } from './request_context.ts'
 
 export const mebibyte = 1024 * 1024
 /** How long a whole body may take to arrive. A slow sender must not hold a request open. */
 const arrivalMs = 10_000
 
-const bad = (message: string): ServiceError => invalid('The request body is not valid.', [{ path: '', message }])
 const tooLarge = (maxBytes: number) =>
-  bad(`must be at most ${maxBytes < mebibyte ? `${maxBytes / 1024} KiB` : `${maxBytes / mebibyte} MiB`}`)
+  invalidBody(`must be at most ${maxBytes < mebibyte ? `${maxBytes / 1024} KiB` : `${maxBytes / mebibyte} MiB`}`)
 
 /** Called before bytes are buffered. Throws when there is no room. */
 type Reserve = (bytes: number) => void
-
-/** Twice the size of a signal. Smaller bodies are not counted, so that large ones cannot lock them out. */
-export const smallBody = 32 * 1024
 
 /** The memory for larger bodies. Otherwise 3,000 slow senders would hold 3 GB. The largest delivery of GitHub fits. */
 const maxBytesInAll = 128 * mebibyte
@@ -56,7 +53,7 @@ export function readJsonText(context: RequestContext, maxBytes = mebibyte): Prom
   const encoding = context.request.headers.get('content-encoding')
   if (encoding === null) return readBody(context, maxBytes, decodeInTurn, reserve)
   if (encoding.trim().toLowerCase() !== 'gzip') {
-    throw bad('must be uncompressed, or sent with "Content-Encoding: gzip"')
+    throw invalidBody('must be uncompressed, or sent with "Content-Encoding: gzip"')
   }
   return readBody(context, maxBytes, (bytes) => bytes, reserve)
     .then((bytes) => decompress(bytes, maxBytes))
@@ -66,28 +63,25 @@ export function readJsonText(context: RequestContext, maxBytes = mebibyte): Prom
     })
 }
 
-const decompress = (bytes: Uint8Array, maxOutputLength: number): Promise<Uint8Array> =>
+/** Above 1 MiB. A thousand signals with the same metadata shrink to a two-hundredth, and a few kilobytes must not fill 4 MiB. */
+const maxRatio = 300
+
+const decompress = (bytes: Uint8Array, maxBytes: number): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
     const { gunzip } = process.getBuiltinModule('node:zlib')
+    const allowed = Math.max(1, Math.floor((maxRatio * bytes.length) / mebibyte)) * mebibyte
+    const maxOutputLength = Math.min(maxBytes, allowed)
     gunzip(bytes, { maxOutputLength }, (error, text) => {
       if (!error) resolve(text)
       else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(maxOutputLength))
-      else reject(bad('must be valid gzip'))
+      else reject(invalidBody('must be valid gzip'))
     })
   })
 
 export function requireJson(request: Request): void {
   const type = request.headers.get('content-type') ?? ''
   if (type !== 'application/json' && !/^\s*application\/json\s*(;|$)/i.test(type)) {
-    throw bad('must be sent with "Content-Type: application/json"')
-  }
-}
-
-export function parseJson(text: string, reviver?: (key: string, value: unknown) => unknown): unknown {
-  try {
-    return JSON.parse(text, reviver)
-  } catch {
-    throw bad('must be JSON')
+    throw invalidBody('must be sent with "Content-Type: application/json"')
   }
 }
 
@@ -104,7 +98,7 @@ export function readBody<T>(
   const announced = length === null ? 0 : Number.parseInt(length, 10)
   if (announced > maxBytes) throw tooLarge(maxBytes)
   reserve(announced)
-  context.pauseDeadline(arrivalMs, () => bad('must arrive within 10 seconds'))
+  context.pauseDeadline(arrivalMs, () => invalidBody('must arrive within 10 seconds'))
   // A declared length bounds the body. Without one, each chunk is counted.
   const arriving = length === null ? readChunks(request, maxBytes, reserve) : request.bytes()
   return arriving.then(
@@ -114,7 +108,7 @@ export function readBody<T>(
       return read(bytes)
     },
     (error) => {
-      throw error instanceof ServiceError ? error : bad('must arrive whole')
+      throw error instanceof ServiceError ? error : invalidBody('must arrive whole')
     },
   )
 }
@@ -138,7 +132,7 @@ function decodeText(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes)
   } catch {
-    throw bad('must be UTF-8')
+    throw invalidBody('must be UTF-8')
   }
 }
 

@@ -1,11 +1,11 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { ServiceError } from '../errors.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { readJsonText } from '../http/body.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import type { Operation } from '../http/operation.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import type { Caller } from '../keys/caller.ts'
-import { keepLongNumbers } from '../lib/json.ts'
+import { keepLongNumbers, parseJson } from '../lib/json.ts'
 import { type CallTool, toolsOf } from './tools.ts'
 
 type Call = { request: Request; params: object; route: string; outer: RequestContext }

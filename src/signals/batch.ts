@@ -1,13 +1,14 @@
 import { classifyError } from '../db/errors.ts'
 import { type ApiError, invalid, notFound, ServiceError } from '../errors.ts'
 import { nextTurn } from '../lib/concurrency.ts'
+import { boundsOn, invalidBody, isBounded, parseJson, splitLists } from '../lib/json.ts'
 import { closedMonth, type Month, monthOf } from '../lib/months.ts'
 import { minuteMs, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { monthlyLimitReached } from '../limit/admit.ts'
 import type { Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { keepNumbers, writeMetadata } from './metadata.ts'
+import { keepNumbers, maxSignalValues, writeMetadata } from './metadata.ts'
 import { applyResults, type Recording, refuse, type Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
@@ -19,29 +20,39 @@ type BatchItem = (Signal & { createdAt: Date; closed?: ApiError }) | { error: Ap
 const clockSkewMs = minuteMs
 /** How long a month stays open after its end, so that a batch can be sent again across the turn of the month. */
 const openForMs = 15 * minuteMs
-/** Parsing yields to other requests after this many signals: 16 KiB of metadata each take a few milliseconds together. */
-const signalsPerTurn = 50
+/** Parsing yields to other requests after this many characters, which take about a millisecond. */
+const charactersPerTurn = 16 * 1024
+/** Far more than a batch may have. */
+const maxSplit = 10_000
 
 const validateBatch = createValidator(SignalBatch, 'The batch')
 const validateItem = createValidator(BatchSignal, 'The signal')
 
 /** Parses each signal of a batch separately. Throws `validation_error` for a body that is not a batch. */
-export async function parseBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
-  const { signals } = validateBatch(parsed)
-  const exact = (keepNumbers(text, parsed) as SignalBatch).signals
+export async function parseBatch(text: string, now: Date): Promise<BatchItem[]> {
+  const split = splitLists(text, maxSplit)
+  if (!split) throw invalidBody(boundsOn(maxSplit))
+  const { signals } = validateBatch(parseJson(split.outer))
   const items: BatchItem[] = []
-  for (const [index, signal] of signals.entries()) {
-    if (index % signalsPerTurn === 0) await nextTurn()
-    items.push(parseItem(signal, exact[index], now))
+  let parsed = charactersPerTurn
+  for (const place of signals as number[]) {
+    const item = split.elements[place] as string
+    parsed += item.length
+    if (parsed > charactersPerTurn) {
+      await nextTurn()
+      parsed = item.length
+    }
+    items.push(parseItem(item, now))
   }
   return items
 }
 
-/** `exact` is the same signal with the numbers of its metadata as they were sent. */
-function parseItem(given: unknown, exact: unknown, now: Date): BatchItem {
+function parseItem(text: string, now: Date): BatchItem {
+  if (!isBounded(text, maxSignalValues)) return { error: tooManyValues() }
+  const given = parseJson(text)
   try {
     const { value, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
-    const { metadata } = exact as BatchSignal
+    const { metadata } = keepNumbers(text, given) as BatchSignal
     const createdAt = time === undefined ? now : parseCreatedAt(time, now)
     const signal = { value, metadata: metadata ? writeMetadata(metadata) : null, createdAt, idempotencyKey }
     if (isOpen(createdAt, now)) return signal
@@ -60,6 +71,8 @@ function parseCreatedAt(text: string, now: Date): Date {
 
 /** A signal counts towards the month of its time, so it is accepted only while that month is open. */
 const isOpen = (time: Date, now: Date): boolean => monthOf(time).resetsAtSeconds * 1_000 + openForMs >= now.getTime()
+
+const tooManyValues = () => invalid('The signal is not valid.', [{ path: '', message: boundsOn(maxSignalValues) }])
 
 const wrongTime = () =>
   invalid('The signal is not valid.', [

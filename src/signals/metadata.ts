@@ -1,6 +1,8 @@
 import { type Detail, invalid } from '../errors.ts'
 
 const maxSentBytes = 16 * 1024
+/** More values than any metadata of this size has, with the rest of its signal. */
+export const maxSignalValues = maxSentBytes
 /** Postgres writes metadata with more spaces than it was sent with, and numbers without their exponents. */
 export const maxExportedBytes = 512 * 1024
 const maxDepth = 32

@@ -1,20 +1,21 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { type ApiError, invalid, notFound, ServiceError, statusOfCode } from '../errors.ts'
-import { mebibyte, parseJson, readJsonText, smallBody } from '../http/body.ts'
+import { mebibyte, readJsonText } from '../http/body.ts'
 import type { Drain } from '../http/drain.ts'
 import { defineOperations, operation } from '../http/operation.ts'
 import { pageAnswer } from '../http/paging.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import { replyStream } from '../http/stream.ts'
 import type { Limiter } from '../lib/concurrency.ts'
+import { parseJson, smallBody } from '../lib/json.ts'
 import { bodyOf, createValidator } from '../lib/validate.ts'
 import { limitHeaders, monthlyLimitReached } from '../limit/admit.ts'
 import type { Log } from '../log.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { type BatchRecorder, type BatchResult, parseBatch } from './batch.ts'
-import { keepNumbers, writeMetadata } from './metadata.ts'
+import { keepNumbers, maxSignalValues, writeMetadata } from './metadata.ts'
 import { type ExportStep, exportSignals, isSearch, listSignals, type SignalSource, signalJson } from './read.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import {
@@ -152,7 +153,7 @@ export const signalOperations = defineOperations('Signals', {
       if (context.request.headers.has('idempotency-key')) throw keyOfBatch()
       const text = await readJsonText(context, maxBatchBytes)
       const now = clock.now()
-      const items = await parseBatch(text, parseJson(text), now)
+      const items = await parseBatch(text, now)
       const { results, usage } = await recordBatch(prompt, items, now, context.deadline)
       const data = results.map((result) => show(result, context.requestId))
       const headers = usage ? limitHeaders(usage, usage.month) : {}
@@ -203,7 +204,7 @@ export const signalOperations = defineOperations('Signals', {
 })
 
 function parseSignal(text: string, idempotencyKey: string | null): Signal {
-  const body = validate(parseJson(text))
+  const body = validate(parseJson(text, undefined, maxSignalValues))
   const { metadata } = keepNumbers(text, body)
   return { value: body.value, metadata: metadata ? writeMetadata(metadata) : null, idempotencyKey }
 }

@@ -81,7 +81,7 @@ test.each<[string, Sending, string]>([
   ['another content type', { headers: otherType }, 'must be sent with "Content-Type: application/json"'],
   ['no id', { headers: { 'x-github-delivery': '' } }, oddId],
   ['too long an id', { delivery: 'x'.repeat(256) }, oddId],
-  ['more than 25 MiB', { body: ' '.repeat(25 * mebibyte + 1) }, 'must be at most 25 MiB'],
+  ['more than 5 MiB', { body: ' '.repeat(5 * mebibyte + 1) }, 'must be at most 5 MiB'],
 ])('a signed delivery with %s is invalid', async (_, sending, message) => {
   const { status, body } = await hook.deliver('push', deploy(), sending)
   const error = { code: 'validation_error', details: [{ message }] }
@@ -105,7 +105,7 @@ test.each([
 test.each<[string, (json: string) => Sending]>([
   // GitHub sends it by default.
   ['as a form', (json) => ({ body: new URLSearchParams({ payload: json }).toString(), headers: form })],
-  ['of 25 MiB', (json) => ({ body: json.padEnd(25 * mebibyte) })],
+  ['of 5 MiB', (json) => ({ body: json.padEnd(5 * mebibyte) })],
   ['with a byte order mark, which the signature covers too', (json) => ({ body: `\ufeff${json}` })],
 ])('a delivery %s is accepted', async (_, arrange) => {
   expect(await hook.send('push', {}, arrange(JSON.stringify(deploy())))).toBe(1)

@@ -1,16 +1,17 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { applyPatch } from 'diff'
+import fc from 'fast-check'
 import { openRest } from '../../src/cli/rest.ts'
 import { formatDistance } from '../../src/console/parts/format.ts'
-import { parseBounded } from '../../src/github/routes.ts'
 import { unifiedDiff } from '../../src/history/diff.ts'
 import { SharedCache } from '../../src/history/read.ts'
-import { decodeInTurn, mebibyte, smallBody } from '../../src/http/body.ts'
+import { decodeInTurn } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
 import { nextTurn } from '../../src/lib/concurrency.ts'
+import { parseJson, smallBody, splitLists } from '../../src/lib/json.ts'
 import { parseInstant } from '../../src/lib/times.ts'
 import { nullable } from '../../src/lib/typebox.ts'
 import { createValidator } from '../../src/lib/validate.ts'
@@ -124,12 +125,49 @@ test('each large body is parsed in another turn of the event loop, a small one i
   expect(new Set(turns).size).toBe(4)
 })
 
-test('a delivery of more than a million lists and objects is rejected: it would take gigabytes of memory', () => {
-  const listsOf = (number: number) => `[${Array(number).fill('[]').join()}]`
-  expect(parseBounded(listsOf(mebibyte - 1))).toHaveLength(mebibyte - 1)
-  for (const text of [listsOf(mebibyte), listsOf(mebibyte).replaceAll('[]', '{}')]) {
-    expect(() => parseBounded(text)).toThrow('The request body is not valid.')
+const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+const padded = (json: string) => json.padStart(smallBody + 1)
+
+test.each([
+  ['nested too deep', nested(65)],
+  ['with too many elements', `[${'1,'.repeat(100_000)}1]`],
+  ['with too many lists', `[${'[],'.repeat(50_000)}[]]`],
+  ['with too many fields', `{${Array.from({ length: 100_001 }, (_, index) => `"${index}":1`).join()}}`],
+  ['that does not end', '['.repeat(100_000)],
+])('a large body %s is rejected before it is parsed', (_, json) => {
+  const parse = spyOn(JSON, 'parse')
+  try {
+    expect(() => parseJson(padded(json))).toThrow('The request body is not valid.')
+    expect(parse).not.toHaveBeenCalled()
+  } finally {
+    parse.mockRestore()
   }
+})
+
+test.each([nested(64), `[${'1,'.repeat(99_000)}1]`, `["${'[{,\\"'.repeat(100_000)}", "\\\\", "["]`])(
+  'a large body with few values is parsed, whatever its strings hold: %#',
+  (json) => expect(parseJson(padded(json))).toEqual(JSON.parse(json)),
+)
+
+test('the elements of the lists of an object are those of JSON, wherever they are split', () => {
+  const rejoin = (json: string) => {
+    const { outer, elements } = splitLists(json, 1_000) ?? { outer: '', elements: [] }
+    return JSON.parse(outer, function (this: unknown, _, value) {
+      return Array.isArray(this) ? JSON.parse(elements[value] as string) : value
+    })
+  }
+  const listed = fc.dictionary(fc.string(), fc.array(fc.json({ maxDepth: 4 })))
+  fc.assert(
+    fc.property(listed, fc.constantFrom('', ' ', '\n\t'), (lists, space) => {
+      const fields = Object.entries(lists).map(
+        ([name, items]) => `${JSON.stringify(name)}${space}:[${space}${items.join(`${space},${space}`)}${space}]`,
+      )
+      const json = `${space}{${fields.join()}}`
+      expect(rejoin(json)).toEqual(JSON.parse(json))
+    }),
+  )
+  expect(splitLists('{"a":[1,2,3]}', 3)?.elements).toEqual(['1', '2', '3'])
+  expect(splitLists('{"a":[1,2,3,4]}', 3)).toBeNull()
 })
 
 const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000]

@@ -1,5 +1,6 @@
 import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { unavailable } from '../../src/errors.ts'
+import { parseBatch } from '../../src/signals/batch.ts'
 import { pruneIdempotencyKeys } from '../../src/signals/record.ts'
 import { type Answer, invalid } from '../client.ts'
 import { during } from '../program.ts'
@@ -200,6 +201,31 @@ test('1,000 signals of 4 KB are one batch, plain and gzipped', async () => {
     expect(new Set(statusesOf(answer))).toEqual(new Set([201]))
   const kept = (await rowsOf(large)).map(({ metadata }) => JSON.parse(metadata as string))
   expect(kept).toEqual([...signals, ...signals].map(({ metadata }) => metadata))
+})
+
+test('a batch of 4 MiB is parsed in small parts, also when all of it is numbers to be kept as sent', async () => {
+  const signal = `{"value":"positive","metadata":{"list":[${'1.50,'.repeat(3_000)}1.50]}}`
+  const parse = spyOn(JSON, 'parse')
+  try {
+    const items = await parseBatch(`{"signals":[${Array(270).fill(signal).join()}]}`, new Date(now))
+    expect(items).toHaveLength(270)
+    expect(items[269]).toMatchObject({ metadata: expect.stringContaining('1.50]}') })
+    expect(Math.max(...parse.mock.calls.map(([text]) => text.length))).toBe(signal.length)
+  } finally {
+    parse.mockRestore()
+  }
+})
+
+test('a signal with too many values is rejected, and does not fail the others', async () => {
+  const huge = { ...positive, metadata: { list: Array(17_000).fill(1) } }
+  const answer = await record([positive, huge, positive])
+  expect(statusesOf(answer)).toEqual([201, 422, 201])
+  expect(answer.body.data[1].error.details).toEqual([
+    { path: '', message: 'must have at most 16384 values, nested at most 64 deep' },
+  ])
+  expect((await service.postSignal(tenant.prompt, tenant.key, huge)).body.error.details).toEqual(
+    answer.body.data[1].error.details,
+  )
 })
 
 test('of signals given twice the last list counts', async () => {
