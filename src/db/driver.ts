@@ -36,8 +36,19 @@ const plannerSettings = {
   enable_bitmapscan: 'off',
 }
 
-/** A statement outside a transaction runs in this one. With any other, write_signals fails. */
-const isolation = { default_transaction_isolation: 'read committed' } as const
+/**
+ * What the statements rely on, whatever the server is set to: the isolation of those outside a transaction; nulls in
+ * arrays, which would be strings; the format that parseTimestamp reads.
+ */
+export const requiredSettings = {
+  default_transaction_isolation: 'read committed',
+  array_nulls: 'on',
+  TimeZone: 'UTC',
+  DateStyle: 'ISO',
+} as const
+
+/** Poolers pass these on. */
+const poolerSettings = { TimeZone: requiredSettings.TimeZone, DateStyle: requiredSettings.DateStyle }
 
 /** The driver's own types leave some of its options out. */
 type DriverOptions = postgres.Options<{
@@ -96,10 +107,7 @@ export function openPool(
     connection: {
       application_name: 'prompt-signals',
       statement_timeout: session.queryTimeoutMs,
-      // For parseTimestamp, whatever the server is set to.
-      TimeZone: 'UTC',
-      DateStyle: 'ISO',
-      ...(session.skipsSettings ? {} : { ...plannerSettings, ...isolation, ...timeoutsOf(session) }),
+      ...(session.skipsSettings ? poolerSettings : { ...plannerSettings, ...requiredSettings, ...timeoutsOf(session) }),
     },
     // The driver would query the types of arrays on every new connection. Only arrays of text are sent; to read one,
     // select it with to_json.

@@ -12,7 +12,7 @@ import { DataDirInUse, hasFiles, rejectForeignDataDir, removeAbandonedCopy } fro
 import type { Embedded } from './embedded.ts'
 import { isPostgresError, isRejectedByPooler, reasonOf } from './errors.ts'
 import { migrate, requireSchema, SchemaError } from './migrations.ts'
-import { rejectMixingPooler } from './pooler.ts'
+import { rejectMixingPooler, requireSettings } from './pooler.ts'
 import { createPrimary } from './primary.ts'
 import { parseTls } from './tls.ts'
 
@@ -76,6 +76,7 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
   const check = async () => {
     await firstQuery(db.sql)
     await rejectMixingPooler(target, options, db.sql)
+    await requireSettings(db.sql)
   }
   try {
     await within(answerMs, check())

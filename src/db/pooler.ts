@@ -1,6 +1,6 @@
 import { DeadlineError, within } from '../lib/deadline.ts'
 import type { Sql } from './client.ts'
-import { openPool, type SessionOptions, type Target } from './driver.ts'
+import { openPool, requiredSettings, type SessionOptions, type Target } from './driver.ts'
 
 /** How long to wait for a second server connection of the pooler. A pooler with a single one cannot mix anything up. */
 const secondServerMs = 1_000
@@ -9,6 +9,19 @@ const attempts = 3
 
 const mixes =
   'the connection pooler in front of it mixes up prepared statements. Use PgBouncer 1.21 or newer with max_prepared_statements above 0, or put ?prepare=false at the end of DATABASE_URL.'
+
+/** Rejects sessions without a setting that the statements rely on, as behind a pooler that drops it. */
+export async function requireSettings(sql: Sql): Promise<void> {
+  const rows = await sql<{ name: keyof typeof requiredSettings; value: string }>`
+    select name, setting as value from pg_settings where name = any(${Object.keys(requiredSettings)}::text[])`
+  for (const { name, value } of rows) {
+    const required = requiredSettings[name]
+    // The style of dates has a second part, which does not matter.
+    if (value !== required && !value.startsWith(`${required},`)) {
+      throw new Error(`${name} is '${value}' there. Run: alter role USER set ${name} = '${required}'`)
+    }
+  }
+}
 
 /** Rejects a pooler that runs the statements of one connection on servers where they were not prepared. */
 export async function rejectMixingPooler(target: Target, session: SessionOptions, sql: Sql): Promise<void> {

@@ -101,6 +101,16 @@ test('times of any year are read exactly, however the server is set to write the
   await other.close()
 })
 
+test('an array keeps its nulls, whatever the default of the database is', async () => {
+  await db.sql.script(`do $$ begin
+    execute format('alter database %I set array_nulls = off', current_database());
+  end $$`)
+  const other = await openDb(database.settings, { queryTimeoutMs, maxConnections: 2 })
+  const texts = ['a', null, 'null']
+  expect(await other.sql`select to_json(${texts}::text[]) as texts`).toMatchObject([{ texts }])
+  await other.close()
+})
+
 test('a statement is read committed, whatever the default of the database is', async () => {
   await db.sql.script(`do $$ begin
     execute format('alter database %I set default_transaction_isolation = serializable', current_database());

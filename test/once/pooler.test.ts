@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import postgres from 'postgres'
 import { errorLineOf, run } from '../program.ts'
 import { findOrInstall, pgbouncerProgram } from '../programs.ts'
+import { withPostgres } from '../services.ts'
 import { urlOfDatabase } from '../templates.ts'
 import { type Recipe, startThrowaway } from '../throwaway.ts'
 import { useDatabase } from '../use.ts'
@@ -79,5 +80,17 @@ test.each([
 ])('PgBouncer in %s mode with %d connections, which mixes nothing up, is used', async (mode, poolSize) => {
   await withPgbouncer(mode, poolSize, async (url) => {
     expect(await list(url)).toMatchObject({ status: 0, stderr: '' })
+  })
+})
+
+test('a pooler that drops a setting which the statements rely on is rejected, where the server has another', async () => {
+  const { DATABASE_URL = '' } = database.settings
+  const name = new URL(DATABASE_URL).pathname.slice(1)
+  await withPostgres(DATABASE_URL, (sql) => sql`alter database ${sql(name)} set array_nulls = off`)
+  expect(await list(DATABASE_URL)).toMatchObject({ status: 0, stderr: '' })
+  await withPgbouncer('session', 5, async (url) => {
+    expect(errorLineOf(await list(url))).toBe(
+      `The database at ${new URL(url).host} cannot be used: array_nulls is 'off' there. Run: alter role USER set array_nulls = 'on'`,
+    )
   })
 })
