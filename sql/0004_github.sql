@@ -55,6 +55,8 @@ create index on github_affected_prompts using gin (push_shas);
 
 -- One row per pull request. head_repository_id is the repository of its branch, null if that fork was deleted.
 -- commit_count is the number of commits on its branch. changed_at is the time of the latest event, by GitHub's clock.
+-- opened_sha is the head when it was opened, null until that event arrives. closings has the head (sha) and the time (at) of
+-- each time that it was closed without being merged: pushes from before may arrive later.
 create table github_pull_requests (
   organisation_id bigint not null references organisations,
   repository_id bigint not null,
@@ -73,6 +75,8 @@ create table github_pull_requests (
   closed_at timestamptz(3),
   commit_count integer not null,
   changed_at timestamptz(3) not null,
+  opened_sha text,
+  closings jsonb not null default '[]',
   primary key (organisation_id, repository_id, number)
 );
 

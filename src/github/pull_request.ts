@@ -4,7 +4,8 @@ import type { PromptEntry } from '../history/record.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import {
   attributeCommits,
-  endedEntries,
+  closedEntries,
+  mergedEntries,
   openedEntries,
   readBranchPushes,
   readMerges,
@@ -48,7 +49,10 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
     merged_by: isMerged ? accountPerson(given.merged_by ?? given.user) : null,
     closed_at: action === 'closed' ? instant(isMerged ? given.merged_at : given.closed_at) : null,
     changed_at: instant(given.updated_at),
+    opened_sha: action === 'opened' ? sanitizeSha(given.head.sha) : null,
+    closings: [],
   }
+  if (pr.state === 'closed' && pr.closed_at) pr.closings = [{ at: pr.closed_at.toISOString(), sha: pr.head_sha }]
   return { action, pr, isDefaultBase: pr.base_branch === repository.default_branch, ...noFiles }
 }
 
@@ -64,12 +68,12 @@ export async function recordPullRequest(sql: Sql, repo: RepositoryRef, parsed: P
   const pr = await savePullRequest(sql, repo, given, action)
   const pushed = (await readBranchPushes(sql, repo, pr)).map(({ promptId }) => promptId)
   const added = await addPrompts(sql, repo, pr.number, pushed)
-  if (action === 'reopened') return openedEntries(added, pr, pr.head_sha)
+  if (action === 'reopened') return openedEntries(added, pr)
   const known = await selectPullRequestPrompts(sql, repo, pr.number, pr.head_branch)
   // Prompts that were only pushed before the pull request or after its end, which may arrive in any order, are not its own.
   const promptIds = known.flatMap(({ promptId, isPushed }) => (isPushed && !pushed.includes(promptId) ? [] : promptId))
-  if (action === 'opened') return openedEntries(promptIds, pr, pr.head_sha)
-  if (pr.merge_commit_sha === null) return endedEntries(promptIds, pr)
+  if (action === 'opened') return openedEntries(promptIds, pr)
+  if (pr.merge_commit_sha === null) return closedEntries(promptIds, pr, given.closings)
 
   const head = { branch: pr.base_branch, commitSha: pr.merge_commit_sha }
   const covers = new Map<number, string[]>(promptIds.map((promptId) => [promptId, []]))
@@ -79,7 +83,7 @@ export async function recordPullRequest(sql: Sql, repo: RepositoryRef, parsed: P
       if (merge?.number === pr.number) covers.set(promptId, [...(covers.get(promptId) ?? []), commitSha])
     }
   }
-  const merges = endedEntries([...covers.keys()], pr)
+  const merges = mergedEntries([...covers.keys()], pr)
   const entries = merges.map((entry): PromptEntry => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
   if (isDefaultBase) return entries
   // The merged prompts are now on the other branch, which may have a pull request too.

@@ -18,6 +18,7 @@ import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
 import { type Gap, type PushPayload, parseTimestamp } from './schema.ts'
 import {
   addPrompts,
+  type Closing,
   deletePushesTo,
   insertAffectedPrompts,
   type MergedPullRequest,
@@ -140,7 +141,7 @@ export async function recordPush(sql: Sql, repo: RepositoryRef, parsed: ParsedPu
   const branchEntries = await recordBranchPush(sql, repo, push, pushedAt)
   const commits = attributeCommits(push, await readMerges(sql, repo, push)).map(({ promptId, commitSha, merge }) => {
     const { title, author } = bySha.get(commitSha) as Commit
-    return { prompt: promptId, commitSha, title, author, at: pushedAt, merge: merge ? endOf(merge) : null }
+    return { prompt: promptId, commitSha, title, author, at: pushedAt, merge: merge ? mergeOf(merge) : null }
   })
   const entries = entriesOf(push.head.branch, commits)
   // A commit on another branch is not live.
@@ -159,34 +160,41 @@ export async function recordBranchPush(sql: Sql, repo: RepositoryRef, push: Push
     const pushes = await selectBranchPushes(sql, repo, windowOf(pr, fromBranch))
     const promptIds = pushes.map(({ promptId }) => promptId)
     const added = await addPrompts(sql, repo, pr.number, promptIds)
-    // A pull request that has ended was reported before the push, and still lacks both entries. But what else a merge
-    // brought is only known from its own push: the branch may have been merged before, which was not reported yet.
-    const isKnownToEnd = pr.state === 'closed' || pr.head_sha === commitSha
-    entries.push(...openedEntries(added, pr, pr.state === 'open' ? commitSha : pr.head_sha))
-    entries.push(...(isKnownToEnd ? endedEntries(added, pr) : []))
+    // Events of the pull request may have arrived before the push, without these prompts. But what else a merge brought is
+    // only known from its own push: the branch may have been merged before, which was not reported yet.
+    const isKnownToMerge = pr.state === 'merged' && pr.head_sha === commitSha
+    const closings = pr.closings.filter(({ at, sha }) => pushedAt <= new Date(at) || sha === commitSha)
+    const affected = push.affected.map(({ promptId }) => promptId).filter((promptId) => promptIds.includes(promptId))
+    entries.push(...openedEntries(added, pr), ...closedEntries(affected, pr, closings))
+    entries.push(...(isKnownToMerge ? mergedEntries(added, pr) : []))
   }
   return entries
 }
 
-/** One `pr_opened` for each prompt, at the head of the branch when the prompt was first affected. */
-export function openedEntries(promptIds: number[], pr: PullRequest, commitSha: string): PromptEntry[] {
-  const { number, url, title, opened_by: by, opened_at: at } = pr
+/** One `pr_opened` for each prompt, at the head when the pull request was opened; none before that event arrived. */
+export function openedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
+  const { number, url, title, opened_by: by, opened_at: at, opened_sha: commitSha } = pr
+  if (commitSha === null) return []
   const entry = pullRequestEntry('pr_opened', pr.head_branch, { number, url, title, commitSha, by, at })
   return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
 }
 
-/** One `pr_merged` or `pr_closed` for each prompt; none while the pull request is open. */
-export function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
-  if (pr.state === 'open') return []
-  const entry =
-    pr.state === 'merged'
-      ? pullRequestEntry('pr_merged', pr.base_branch, endOf(pr))
-      : pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
+/** One `pr_closed` for each prompt and closing. */
+export const closedEntries = (promptIds: number[], pr: PullRequest, closings: Closing[]): PromptEntry[] =>
+  closings.flatMap(({ at, sha }) => {
+    const { number, url, title, opened_by: by } = pr
+    const event = { number, url, title, commitSha: sha, by, at: new Date(at) }
+    const entry = pullRequestEntry('pr_closed', pr.head_branch, event)
+    return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
+  })
+
+/** One `pr_merged` for each prompt. */
+export function mergedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
+  const entry = pullRequestEntry('pr_merged', pr.base_branch, mergeOf(pr))
   return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
 }
 
-/** The merge of a pull request, or its closing at the head of its branch. */
-const endOf = (pr: PullRequest): PullRequestEvent => ({
+const mergeOf = (pr: PullRequest): PullRequestEvent => ({
   number: pr.number,
   url: pr.url,
   title: pr.title,
@@ -195,7 +203,10 @@ const endOf = (pr: PullRequest): PullRequestEvent => ({
   at: pr.closed_at ?? pr.opened_at,
 })
 
-type BranchUse = Pick<PullRequest, 'number' | 'state' | 'head_branch' | 'head_sha' | 'base_branch' | 'closed_at'>
+type BranchUse = Pick<
+  PullRequest,
+  'number' | 'state' | 'head_branch' | 'head_sha' | 'base_branch' | 'opened_at' | 'closed_at'
+>
 
 /** From the last time that the branch was merged into the same base, until the pull request ended, at least to its head. */
 export function windowOf(pr: BranchUse, fromBranch: BranchUse[]): PushWindow {
@@ -204,17 +215,19 @@ export function windowOf(pr: BranchUse, fromBranch: BranchUse[]): PushWindow {
     return isOther && closed_at && (!pr.closed_at || closed_at < pr.closed_at) ? [closed_at.getTime()] : []
   })
   const since = merges.length > 0 ? new Date(Math.max(...merges)) : null
-  return { branch: pr.head_branch, since, until: pr.closed_at, headSha: pr.head_sha }
+  const { head_branch: branch, head_sha: headSha, base_branch: base, opened_at: openedAt, closed_at: until } = pr
+  return { branch, since, until, headSha, base, openedAt }
 }
 
 export const isInWindow = (push: { at: Date; commitSha: string }, { since, until, headSha }: PushWindow): boolean =>
   (!since || push.at > since) && (!until || push.at <= until || push.commitSha === headSha)
 
-/** Reads the pushes to the branch of a pull request that belong to it; none for the branch of a fork. */
-export async function readBranchPushes(sql: Sql, repo: RepositoryRef, { number, head_branch }: PullRequest) {
-  const fromBranch = await selectPullRequestsFrom(sql, repo, head_branch)
-  const stored = fromBranch.find((pr) => pr.number === number)
-  return stored ? selectBranchPushes(sql, repo, windowOf(stored, fromBranch)) : []
+/** Reads the pushes to the branch of a pull request that belong to it, or did when it was closed; none for a fork. */
+export async function readBranchPushes(sql: Sql, repo: RepositoryRef, given: PullRequest) {
+  const fromBranch = await selectPullRequestsFrom(sql, repo, given.head_branch)
+  const stored = fromBranch.find((pr) => pr.number === given.number)
+  const pr = given.state === 'closed' ? given : stored
+  return stored && pr ? selectBranchPushes(sql, repo, windowOf(pr, fromBranch)) : []
 }
 
 /** Reads the merged pull requests whose merge commit is in the push. */

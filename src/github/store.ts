@@ -100,7 +100,12 @@ export type PullRequest = {
   merged_by: Person | null
   closed_at: Date | null
   changed_at: Date
+  opened_sha: string | null
+  closings: Closing[]
 }
+
+/** A time that a pull request was closed without being merged, with the head of its branch then. */
+export type Closing = { at: string; sha: string }
 
 /** A merged pull request, with the pushed commits of its branch that change prompts, and the prompts it is known to change. */
 export type MergedPullRequest = PullRequest & {
@@ -156,11 +161,12 @@ export const selectPushes = (sql: Sql, repo: RepositoryRef, { branch, commitSha 
     group by branch, head_sha, push_shas, all_new`
 
 /**
- * Upserts a pull request from an event. A late event changes nothing, and a merge is final: GitHub's times are whole seconds.
- * A late `opened` uses the stored head, so that both orders of events record the same commit.
+ * Upserts a pull request from an event, and returns it with its opening and closings. Apart from those, a late event changes
+ * nothing, and a merge is final: GitHub's times are whole seconds.
  */
 export async function savePullRequest(sql: Sql, repo: RepositoryRef, pr: PullRequest, action: string) {
   const row = { organisation_id: repo.organisationId, repository_id: repo.repositoryId, ...pr }
+  const closings = JSON.stringify(pr.closings)
   await sql`
     insert into github_pull_requests as known
     select * from json_populate_record(null::github_pull_requests, ${JSON.stringify(row)}::text::json)
@@ -172,15 +178,25 @@ export async function savePullRequest(sql: Sql, repo: RepositoryRef, pr: PullReq
       closed_at = excluded.closed_at, changed_at = excluded.changed_at
     where known.state <> 'merged' and ${action}::text <> 'opened'
       and (excluded.state = 'merged' or known.changed_at <= excluded.changed_at)`
-  if (action !== 'opened') return pr
-  const [known] = await sql<Pick<PullRequest, 'head_sha'>>`
-    select head_sha from github_pull_requests
-    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and number = ${pr.number}`
+  const [known] = await sql<Pick<PullRequest, 'opened_sha' | 'closings'>>`
+    update github_pull_requests
+    set
+      opened_sha = coalesce(opened_sha, ${pr.opened_sha}),
+      closings = case when closings @> ${closings}::text::jsonb then closings else closings || ${closings}::text::jsonb end
+    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and number = ${pr.number}
+    returning opened_sha, closings`
   return { ...pr, ...known }
 }
 
 /** Which pushes to its branch a pull request consists of. A time that is null is no bound. */
-export type PushWindow = { branch: string; since: Date | null; until: Date | null; headSha: string }
+export type PushWindow = {
+  branch: string
+  since: Date | null
+  until: Date | null
+  headSha: string
+  base: string
+  openedAt: Date
+}
 
 /** The pull requests from a branch of the repository. */
 export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, branch: string) =>
@@ -190,14 +206,22 @@ export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, branch: st
       and head_repository_id = ${repo.repositoryId}
     order by number`
 
-/** The commits that were pushed to a branch within a window and change prompts. */
-export const selectBranchPushes = (sql: Sql, repo: RepositoryRef, { branch, since, until, headSha }: PushWindow) =>
+/**
+ * The commits that were pushed to a branch within a window and change prompts. Commits that were on the base before the pull
+ * request was opened are not its own: another one had brought them, whose merge event may be lost.
+ */
+export const selectBranchPushes = (sql: Sql, repo: RepositoryRef, window: PushWindow) =>
   sql<{ promptId: number; shas: string[] }>`
-    select prompt_id as "promptId", to_json(prompt_shas) as shas
-    from github_affected_prompts
-    where organisation_id = ${repo.organisationId} and repository_id = ${repo.repositoryId} and branch = ${branch}
-      and pushed_at > coalesce(${since}, '-infinity'::timestamptz)
-      and (pushed_at <= coalesce(${until}, 'infinity'::timestamptz) or head_sha = ${headSha})`
+    select a.prompt_id as "promptId", to_json(a.prompt_shas) as shas
+    from github_affected_prompts a
+    where a.organisation_id = ${repo.organisationId} and a.repository_id = ${repo.repositoryId}
+      and a.branch = ${window.branch} and a.pushed_at > coalesce(${window.since}, '-infinity'::timestamptz)
+      and (a.pushed_at <= coalesce(${window.until}, 'infinity'::timestamptz) or a.head_sha = ${window.headSha})
+      and not exists (
+        select from github_affected_prompts b
+        where b.organisation_id = a.organisation_id and b.repository_id = a.repository_id and b.branch = ${window.base}
+          and b.pushed_at < ${window.openedAt} and b.push_shas @> a.prompt_shas
+      )`
 
 /** The merged pull requests whose merge commit is in the push, each with the prompts it is known to change. */
 export const selectMerges = (sql: Sql, repo: RepositoryRef, { head: { branch, commitSha }, shas }: Push) =>

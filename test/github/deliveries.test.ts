@@ -113,10 +113,10 @@ test.each<[string, (json: string) => Sending]>([
 
 test('a delivery that is sent again does nothing, whatever happened since', async () => {
   const delivery = randomUUID()
-  const opening = pullRequest('opened', { head: 'main' })
-  await hook.send('push', deploy())
+  const opening = pullRequest('opened', { head: 'warmer' })
+  await hook.send('push', { ...deploy(), ref: 'refs/heads/warmer' })
   expect(await hook.send('pull_request', opening, { delivery })).toBe(1)
-  await hook.pull('closed', { head: 'main', closedAt: '2026-11-14T14:00:00Z' })
+  await hook.pull('closed', { head: 'warmer', closedAt: '2026-11-14T14:00:00Z' })
   const before = await hook.history('greeting')
   const { body } = await hook.deliver('pull_request', { ...opening, action: 'reopened' }, { delivery })
   const repeated = { recorded: 0, outcome: 'repeated', message: 'The event was already recorded.' }

@@ -75,10 +75,12 @@ test.each([[true], [false]])('a push to its branch after a merge is not merged (
   expect(await hook.story('farewell')).not.toContain(`pr_merged 7 ${sha('merge')}`)
 })
 
-test('a pull request that is merged by pushing its own head is opened and merged all the same', async () => {
+test('a pull request that is merged by pushing its own head is merged all the same, and opened when that is known', async () => {
   await hook.merge({ mergeSha: sha('warmer') })
   await events.toBranch()
-  await hook.push({ after: sha('warmer'), commits: [{ ...change, distinct: false }] })
+  await hook.push({ after: sha('warmer'), commits: [{ ...change, distinct: false }], at: '2026-11-14T13:00:00Z' })
+  expect(await hook.story('greeting')).toEqual([`pr_merged 7 ${sha('warmer')}`])
+  await events.opening()
   expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`, `pr_merged 7 ${sha('warmer')}`])
 })
 

@@ -39,7 +39,7 @@ test('a push that brings a prompt into an open pull request opens it for that pr
   const more = push({ branch: 'warmer', after: sha('more'), commits: touching(paths.greeting, paths.farewell) })
   expect(await hook.send('push', more)).toBe(1)
   expect(await hook.send('push', { ...more, after: sha('again') })).toBe(0)
-  expect(await hook.history('farewell')).toEqual([{ ...opened, commit_sha: sha('more') }])
+  expect(await hook.history('farewell')).toEqual([opened])
   expect(await hook.merge()).toBe(2)
 })
 
@@ -91,7 +91,7 @@ test('what was pushed while it was closed counts when it is reopened', async () 
       pullRequest('reopened', { headSha: sha('later'), updatedAt: '2026-11-14T16:00:00Z' }),
     ),
   ).toBe(1)
-  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('later')}`])
+  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`])
 })
 
 test.each(permutationsOf(['first', 'opening', 'second', 'closing'] as const).map((order) => [order]))(
@@ -136,13 +136,28 @@ test('a branch that is used again after a merge starts over, but only for that b
   expect((await hook.story('greeting')).map((line) => line.slice(0, 11))).toEqual(['pr_opened 9', 'pr_merged 7'])
 })
 
+test('a branch that is merged again does not bring what it brought before, though that merge event is lost', async () => {
+  const first = [{ ...touching(paths.greeting)[0], id: sha('warmer'), distinct: false }, { id: sha('merge') }]
+  const second = { number: 8, headSha: sha('more'), createdAt: '2026-11-14T14:00:00Z' }
+  await open()
+  await hook.push({ after: sha('merge'), commits: first, at: '2026-11-14T13:00:00Z' })
+  const more = { branch: 'warmer', after: sha('more'), commits: touching(paths.farewell), at: '2026-11-14T13:30:00Z' }
+  await hook.push(more)
+  await hook.pull('opened', second)
+  await hook.merge({ ...second, mergeSha: sha('merge 8'), closedAt: '2026-11-14T15:00:00Z' })
+  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`, `deployed null ${sha('warmer')}`])
+  await hook.merge()
+  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`, `pr_merged 7 ${sha('merge')}`])
+  expect(await hook.story('farewell')).toContain(`pr_merged 8 ${sha('merge 8')}`)
+})
+
 test('a late push from before a merge is not merged with the next pull request of its branch', async () => {
   await hook.merge()
   const next = { number: 8, headSha: sha('next'), createdAt: '2026-11-14T14:00:00Z', closedAt: '2026-11-14T15:00:00Z' }
   await hook.pull('opened', next)
   await pushBranch({ after: sha('late') })
   await hook.merge({ ...next, mergeSha: sha('next merge') })
-  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`])
+  expect(await hook.story('greeting')).toEqual([])
 })
 
 test('a recreated branch has nothing of its namesake, and a deleted one is still known', async () => {
@@ -159,7 +174,7 @@ test('what is merged into another branch goes on with the pull request of that b
   await pushBranch()
   await hook.pull('opened', { number: 8, head: 'develop' })
   expect(await hook.merge({ base: 'develop' })).toBe(2)
-  expect(await hook.story('greeting')).toEqual([`pr_opened 8 ${sha('merge')}`, `pr_merged 7 ${sha('merge')}`])
+  expect(await hook.story('greeting')).toEqual([`pr_opened 8 ${sha('develop')}`, `pr_merged 7 ${sha('merge')}`])
   const release = { number: 8, head: 'develop', mergeSha: sha('release') }
   expect(await hook.merge(release)).toBe(1)
 })
@@ -179,6 +194,7 @@ test('a repository without linked prompts leaves nothing behind', async () => {
 
 const use = (number: number, state: string, closedAt: string | null, base_branch = 'main') => ({
   ...{ number, state: state as 'open' | 'merged' | 'closed', base_branch, head_branch: 'warmer', head_sha: 'head' },
+  opened_at: new Date('2026-01-01T09:00Z'),
   closed_at: closedAt === null ? null : new Date(`2026-01-01T${closedAt}Z`),
 })
 
