@@ -4,6 +4,7 @@ import { EntryPath } from '../history/schema.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { defineOperations, operation } from '../http/operation.ts'
 import { pageAnswer } from '../http/paging.ts'
+import type { Deadline } from '../lib/deadline.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import { type Prompt, showPrompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
@@ -23,8 +24,8 @@ import { ChangeDaysAnswer, compareParams, daysParams, SideBySideAnswer } from '.
 
 type Needs = { db: Db; clock: Clock; rollup: SignalRollup; readOverview: ReturnType<typeof createOverview> }
 
-const read = <T>({ db, rollup }: Needs, prompt: Prompt, work: (sql: Sql) => Promise<T>) =>
-  readUpToDate(db, rollup, prompt, work)
+const read = <T>({ db, rollup }: Needs, prompt: Prompt, { deadline }: Deadline, work: (sql: Sql) => Promise<T>) =>
+  readUpToDate(db, rollup, prompt, deadline, (inSnapshot) => inSnapshot(work))
 
 export const impactOperations = defineOperations('Impact', {
   getPromptImpact: operation({
@@ -50,7 +51,9 @@ export const impactOperations = defineOperations('Impact', {
     async run(needs: Needs, { prompt, params, query, context, headers }) {
       const [shown, page] = await Promise.all([
         showPrompt(needs.db, prompt),
-        read(needs, prompt, (sql) => readImpactPage(sql, prompt, query)),
+        readUpToDate(needs.db, needs.rollup, prompt, context.deadline, (inSnapshot) =>
+          readImpactPage(inSnapshot, prompt, query),
+        ),
       ])
       const { totalCount, data } = page
       const path = `${context.baseUrl}/api/v1/prompts/${params.prompt_id}/impact`
@@ -69,8 +72,8 @@ export const impactOperations = defineOperations('Impact', {
     params: EntryPath,
     query: daysParams,
     answer: { status: 200, description: 'The days of the change.', schema: ChangeDaysAnswer },
-    run: (needs: Needs, { prompt, params, query }) =>
-      read(needs, prompt, (sql) => readChangeDays(sql, prompt, params.entry_id, query.margin)),
+    run: (needs: Needs, { prompt, params, query, context }) =>
+      read(needs, prompt, context, (sql) => readChangeDays(sql, prompt, params.entry_id, query.margin)),
   }),
   comparePrompt: operation({
     method: 'GET',
@@ -90,7 +93,8 @@ export const impactOperations = defineOperations('Impact', {
       takes: ['base', 'head', 'since', 'until', 'margin'],
       required: ['base', 'head'],
     },
-    run: (needs: Needs, { prompt, query }) => read(needs, prompt, (sql) => readCompare(sql, prompt, query)),
+    run: (needs: Needs, { prompt, query, context }) =>
+      read(needs, prompt, context, (sql) => readCompare(sql, prompt, query)),
   }),
   listImpact: operation({
     method: 'GET',

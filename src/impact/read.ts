@@ -22,21 +22,44 @@ import {
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ComparedPage = { totalCount: number; data: Impact[] }
 
+/** Reads in one snapshot, so that every signal is counted once. */
+type ReadSnapshot = <T>(read: (sql: Sql) => Promise<T>) => Promise<T>
+
 /**
- * Rolls up the prompt's newest signals, unless they are few. Then reads in one snapshot, so that every signal is counted
- * once.
+ * Rolls up the prompt's newest signals, unless they are few. Then runs `work`, which reads one or more snapshots until the
+ * deadline.
  */
-export const readUpToDate = <T>(db: Db, rollup: SignalRollup, prompt: OwnedPrompt, read: (sql: Sql) => Promise<T>) =>
-  db.heavyRead(prompt.organisationId, async () => {
-    await rollup.catchUp(prompt)
-    return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
+export const readUpToDate = <T>(
+  db: Db,
+  rollup: SignalRollup,
+  { id, organisationId }: OwnedPrompt,
+  deadline: number,
+  work: (inSnapshot: ReadSnapshot) => Promise<T>,
+): Promise<T> =>
+  db.heavyRead(organisationId, async () => {
+    await rollup.catchUp({ id, organisationId })
+    return work((read) => db.transaction(read, { tenant: organisationId, deadline }, 'repeatable read'))
   })
 
-export async function readImpactPage(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ComparedPage> {
+/** Bounds how long a transaction holds the embedded engine's one connection. */
+const changesPerTransaction = 10
+
+export async function readImpactPage(
+  inSnapshot: ReadSnapshot,
+  prompt: OwnedPrompt,
+  query: ImpactQuery,
+): Promise<ComparedPage> {
   const { pair, margin } = query
-  if (pair) return readPair(sql, prompt, pair, margin)
-  const { totalCount, ids } = await selectChangePage(sql, prompt, { ...query, offset: offsetOf(query) })
-  return { totalCount, data: await compareChanges(sql, prompt.organisationId, [prompt.id], ids, margin) }
+  if (pair) return inSnapshot((sql) => readPair(sql, prompt, pair, margin))
+  const page = { ...query, offset: offsetOf(query) }
+  const { totalCount, ids } = await inSnapshot((sql) => selectChangePage(sql, prompt, page))
+  const data: Impact[] = []
+  for (let start = 0; start < ids.length; start += changesPerTransaction) {
+    const some = ids.slice(start, start + changesPerTransaction)
+    const compare = (sql: Sql) => compareChanges(sql, prompt.organisationId, [prompt.id], some, margin)
+    data.push(...(await inSnapshot(compare)))
+  }
+  return { totalCount, data }
 }
 
 async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ComparedPage> {

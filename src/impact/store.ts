@@ -151,7 +151,7 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
         select null as named_commit, c.start, c.positive, c.negative
         from signal_counts c
         where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
-          and c.start >= floor_minutes(p.bounds[1], 1440)
+          and c.start >= floor_minutes(p.bounds[1], 1440) and c.start < p.bounds[cardinality(p.bounds)]
         union all
         (
           select c.commit_sha, c.start, c.positive, c.negative
@@ -179,10 +179,15 @@ export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: Co
             ) longer
           ) name (commit)
           cross join lateral (
+            select name.commit in (select unnest(p.shown)) or left(name.commit, 7) in (select unnest(p.shown)) as is_shown
+          ) asked
+          cross join lateral (
             select *
             from signal_commit_counts c
             where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
               and c.commit_sha = name.commit
+              and c.start >= case when asked.is_shown then '-infinity' else floor_minutes(p.bounds[1], 1440) end
+              and c.start < case when asked.is_shown then 'infinity' else p.bounds[cardinality(p.bounds)] end
             -- Makes Postgres search for each name, rather than read all names.
             offset 0
           ) c

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, spyOn, test } from 'bun:test'
 import { differenceOf } from '../../src/impact/rate.ts'
 import { type Counts, divideCounts } from '../../src/lib/counts.ts'
 import { invalid } from '../client.ts'
@@ -102,6 +102,34 @@ test('pages are those of the history: the last of one is compared with the first
     pagination: { current_page: 99, total_pages: 1, total_count: 3, per_page: 25 },
     prompt: shownPrompt(),
   })
+})
+
+test('a page of many changes is read in short transactions, and no further once its client has an error', async () => {
+  const { prompt, key } = await service.createTenant()
+  const changes = Array.from({ length: 25 }, (_, index) =>
+    deployed(`c${index}`.padEnd(40, '0'), new Date(Date.UTC(2026, 9, 1 + index)).toISOString()),
+  )
+  await service.addHistory(prompt, changes)
+  const { db } = service.services
+  const { transaction } = db
+  const read = () => service.get(`/prompts/${prompt}/impact?limit=25`, key)
+  const begun = spyOn(db, 'transaction')
+  try {
+    const { body } = await read()
+    expect(body.data).toHaveLength(25)
+    // The ids of the page, and then ten changes at a time.
+    expect(begun).toHaveBeenCalledTimes(4)
+
+    begun.mockReset()
+    begun.mockImplementation((work, request, isolation) =>
+      transaction(work, { ...request, deadline: begun.mock.calls.length < 3 ? request?.deadline : 0 }, isolation),
+    )
+    expect((await read()).status).toBe(503)
+    expect(begun).toHaveBeenCalledTimes(3)
+    for (const [, request] of begun.mock.calls) expect(request?.deadline).toBeNumber()
+  } finally {
+    begun.mockRestore()
+  }
 })
 
 test('any two changes can be compared, in either direction', async () => {
