@@ -17,8 +17,13 @@ export type PruningObserver = {
 type Options = { db: Db; clock: Clock; log: Log; observer: PruningObserver; isStopping(): boolean }
 
 const everyMs = 10 * 60_000
+/** A wrong clock counts signals in the wrong month, so it is noticed sooner than by the next pruning. */
+const measureEveryMs = 60_000
 
-/** Deletes expired rows at intervals. Each table has its own timer, so that a failing pruning does not stop the others. */
+/**
+ * Deletes expired rows at intervals, and compares the clocks more often. Each table has its own timer, so that a failing
+ * pruning does not stop the others.
+ */
 export function startPruning({ db, clock, log, observer, isStopping }: Options) {
   let applyRetentions: Promise<(now: Date) => Promise<void>> | undefined
   const prunings: Record<string, (now: Date) => Promise<void>> = {
@@ -32,10 +37,13 @@ export function startPruning({ db, clock, log, observer, isStopping }: Options) 
       await (await applyRetentions)(now)
     },
   }
-  return Object.entries(prunings).map(([pruning, prune]) =>
+  const readTime = () => readTrustedTime(db.sql, clock, observer.skewed)
+  const measureSkew = async () => void (await readTime())
+  measureSkew().catch(() => {})
+  const timers = Object.entries(prunings).map(([pruning, prune]) =>
     runPeriodically(
       everyMs,
-      async () => prune(await readTrustedTime(db.sql, clock, observer.skewed)),
+      async () => prune(await readTime()),
       (err) => {
         if (err instanceof ClockSkewError)
           log.error({ pruning, skew_seconds: err.seconds }, 'pruning refused: clocks differ')
@@ -43,4 +51,5 @@ export function startPruning({ db, clock, log, observer, isStopping }: Options) 
       },
     ),
   )
+  return [runPeriodically(measureEveryMs, measureSkew), ...timers]
 }

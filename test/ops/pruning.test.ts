@@ -1,5 +1,6 @@
 import { expect, spyOn, test } from 'bun:test'
 import { setRetention } from '../../src/orgs/manage.ts'
+import { eventually } from '../program.ts'
 import { createPrunings, fillEvery } from '../signals/fixtures.ts'
 import { useNewTenant, useOwnService } from '../use.ts'
 import { emit, insertEndpoints } from '../webhooks/emit.ts'
@@ -67,6 +68,19 @@ test('rows expire by the time of the database, and nothing is pruned while the c
   await prune()
   expect(logged.mock.calls).toEqual([])
   expect(await countRows()).toEqual([0, 0, 0])
+})
+
+test('the clocks are compared at the start and every minute', async () => {
+  shiftClock(13 * dayMs)
+  const { metrics, measureSkew } = createPrunings(service)
+  const readSkew = async () => {
+    const [, seconds] = /^prompt_signals_clock_skew_seconds (\S+)$/m.exec(await metrics.text()) ?? []
+    return Math.round((1_000 * Number(seconds)) / dayMs)
+  }
+  await eventually(readSkew, 13)
+  shiftClock(-13 * dayMs)
+  await measureSkew()
+  expect(await readSkew()).toBe(-13)
 })
 
 test('the audit log and a metric say how many signals of an organisation have expired, one entry a round', async () => {

@@ -117,7 +117,12 @@ export async function startReplica({ services: { db }, redis, clock }: TestServi
 export function createPrunings({ services: { db }, clock }: TestService) {
   const intervals = spyOn(globalThis, 'setInterval')
   const { drain, log, metrics } = createServices({ db, clock, log: createLog('silent') })
-  const rounds = intervals.mock.calls.filter(([, everyMs]) => everyMs === 600_000) as unknown as [() => Promise<void>][]
+  const calls = intervals.mock.calls as unknown as [round: () => Promise<void>, everyMs: number][]
+  const runEvery = (ms: number) => {
+    const rounds = calls.filter(([, everyMs]) => everyMs === ms)
+    return () => Promise.all(rounds.map(([round]) => round()))
+  }
+  const [prune, measureSkew] = [runEvery(600_000), runEvery(60_000)]
   intervals.mockRestore()
-  return { drain, log, metrics, prune: () => Promise.all(rounds.map(([round]) => round())) }
+  return { drain, log, metrics, prune, measureSkew }
 }
