@@ -83,15 +83,20 @@ const codeOf = (error: unknown): string | undefined =>
 /** Called when the database stops answering or is found to be read-only, and when it serves again. */
 export type OnAvailability = (isUp: boolean, reason: string) => void
 
+/** How long no statement may fail before the database is up again: on a full disk, reads are answered between writes. */
+const calmMs = 3_000
+
 /** Derives from the outcomes of statements whether the database can be reached. */
 export function createAvailabilityTracker(onAvailability: OnAvailability) {
   /** Undefined before the first answer, because a database that was never reached cannot be lost. */
   let isUp: boolean | undefined
   let isKnownReadOnly = false
   let answeredAt = 0
+  let failedAt = 0
 
   function answered(): void {
     answeredAt = performance.now()
+    if (isUp === false && answeredAt - failedAt < calmMs) return
     if (isUp === false) onAvailability(true, '')
     isUp = true
     isKnownReadOnly = false
@@ -100,13 +105,14 @@ export function createAvailabilityTracker(onAvailability: OnAvailability) {
   return {
     answered,
     failed(error: unknown, sentAt: number) {
-      // A statement that times out while others are answered waits for a lock.
-      const isSlow = error instanceof DeadlineError && answeredAt > sentAt
       // Most errors that it returns for a statement show that it is up.
       if (isPostgresError(error) && !isDown(error)) return answered()
+      // A statement that times out while others are answered waits for a lock.
+      if (error instanceof DeadlineError && answeredAt > sentAt) return
+      failedAt = performance.now()
       // A failover begins with lost connections, and only later is the server found to be the wrong one.
       const isChange = isUp === true || (isUp === false && isReadOnly(error) && !isKnownReadOnly)
-      if (!isChange || isSlow) return
+      if (!isChange) return
       isUp = false
       isKnownReadOnly = isReadOnly(error)
       onAvailability(false, reasonOf(error))

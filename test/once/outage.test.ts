@@ -102,7 +102,8 @@ test('a database that is gone: 503 of every operation within five seconds, not r
   }
 })
 
-test('the log has what failed with its request id, each loss and return of the database, and no secret', () => {
+test('the log has what failed with its request id, each loss and return of the database, and no secret', async () => {
+  await eventually(() => server.log().findLast(({ dependency }) => dependency === 'database')?.msg, 'dependency up')
   const lines = server.log()
   const failures = lines.filter(({ msg, request_id: id }) => msg === 'request not served' && failedIds.includes(id))
   expect(failures.map(({ level }) => level)).toEqual(failedIds.map(() => 40))
