@@ -68,12 +68,13 @@ export async function recordPullRequest(sql: Sql, repo: RepositoryRef, parsed: P
   const pr = await savePullRequest(sql, repo, given, action)
   const pushed = (await readBranchPushes(sql, repo, pr)).map(({ promptId }) => promptId)
   const added = await addPrompts(sql, repo, pr.number, pushed)
-  if (action === 'reopened') return openedEntries(added, pr)
+  const openings = openedEntries(added, pr)
+  if (action === 'reopened') return openings
   const known = await selectPullRequestPrompts(sql, repo, pr.number, pr.head_branch)
   // Prompts that were only pushed before the pull request or after its end, which may arrive in any order, are not its own.
   const promptIds = known.flatMap(({ promptId, isPushed }) => (isPushed && !pushed.includes(promptId) ? [] : promptId))
   if (action === 'opened') return openedEntries(promptIds, pr)
-  if (pr.merge_commit_sha === null) return closedEntries(promptIds, pr, given.closings)
+  if (pr.merge_commit_sha === null) return [...openings, ...closedEntries(promptIds, pr, given.closings)]
 
   const head = { branch: pr.base_branch, commitSha: pr.merge_commit_sha }
   const covers = new Map<number, string[]>(promptIds.map((promptId) => [promptId, []]))
@@ -84,7 +85,8 @@ export async function recordPullRequest(sql: Sql, repo: RepositoryRef, parsed: P
     }
   }
   const merges = mergedEntries([...covers.keys()], pr)
-  const entries = merges.map((entry): PromptEntry => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
+  const merged = merges.map((entry): PromptEntry => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
+  const entries = [...openings, ...merged]
   if (isDefaultBase) return entries
   // The merged prompts are now on the other branch, which may have a pull request too.
   const shas = [head.commitSha]
