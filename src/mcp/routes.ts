@@ -42,7 +42,11 @@ export function mcpRoutes(
         ...(body === undefined ? {} : { body }),
       })
       const handler = routes.find((one) => one.method === method && one.path === route)?.handler as unknown as Route
-      const response = last.then(() => handler({ request: inner, params, route, outer }))
+      const response = last.then(() => {
+        // The answer of a batch is a stream, which nothing else ends in time.
+        if (performance.now() >= outer.deadline) throw outer.deadlineError()
+        return handler({ request: inner, params, route, outer })
+      })
       last = response
       return response
     }
