@@ -1,7 +1,9 @@
 import { createTwoFilesPatch, FILE_HEADERS_ONLY, formatPatch } from 'diff'
 import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
+import { createSemaphore } from '../lib/concurrency.ts'
 import { invalidQuery } from '../lib/params.ts'
+import { yieldFor } from '../lib/periodic.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import { showTitledEntry } from './schema.ts'
 import { selectEntryWithText } from './store.ts'
@@ -25,7 +27,20 @@ export async function readDiff(sql: Sql, prompt: OwnedPrompt, name: string, id: 
     base: before ? showTitledEntry(before) : null,
     before: before?.text ?? null,
     after: entry.text,
-    diff: from === null || entry.text === null ? null : unifiedDiff(name, from, entry.text),
+    diff: from === null || entry.text === null ? null : await diffInTurn(name, from, entry.text),
+  }
+}
+
+const limitDiffs = createSemaphore({ permits: 1 })
+
+/** A diff blocks the event loop. They wait for each other, and each rests for as long as it took: other requests get half. */
+export async function diffInTurn(name: string, before: string, after: string): Promise<string> {
+  const release = await limitDiffs.acquire({})
+  const startedAt = performance.now()
+  try {
+    return unifiedDiff(name, before, after)
+  } finally {
+    yieldFor(startedAt).then(release)
   }
 }
 

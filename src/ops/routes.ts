@@ -17,8 +17,17 @@ export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRo
       }),
     )
 
-export const metricsRoutes = ({ metrics }: { metrics: Metrics }, { publicRoute }: RouteWrapper) =>
-  new Elysia({ name: 'metrics' }).get(
-    '/metrics',
-    publicRoute(async (context) => context.reply(200, metrics.text(), { 'content-type': metrics.contentType })),
-  )
+/** Anybody may ask, and to render the text takes milliseconds. */
+const keptMs = 1_000
+
+export function metricsRoutes({ metrics }: { metrics: Metrics }, { publicRoute }: RouteWrapper) {
+  let [text, keptUntil] = ['', 0]
+  const answer = publicRoute(async (context) => {
+    if (performance.now() >= keptUntil) {
+      text = metrics.text()
+      keptUntil = performance.now() + keptMs
+    }
+    return context.reply(200, text, { 'content-type': metrics.contentType })
+  })
+  return new Elysia({ name: 'metrics' }).get('/metrics', answer)
+}

@@ -51,7 +51,7 @@ const metric = /^prompt_signals_requests_unavailable_total\{reason="(\w+)"\} (\d
 
 /** Requests that were not served so far, by reason. */
 async function countUnavailable(): Promise<Record<string, number>> {
-  const { text } = await service.call('GET', '/metrics')
+  const text = service.services.metrics.text()
   return Object.fromEntries([...text.matchAll(metric)].map(([, reason, count]) => [reason, Number(count)]))
 }
 

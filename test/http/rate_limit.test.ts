@@ -40,7 +40,7 @@ async function repeat<T>(times: number, work: () => Promise<T>): Promise<T[]> {
 const limitsIn = ({ headers }: { headers: Headers }) => [headers.get('ratelimit-policy'), headers.get('ratelimit')]
 
 async function countLimited(): Promise<Record<string, number>> {
-  const { text } = await service.call('GET', '/metrics')
+  const text = service.services.metrics.text()
   const values = [...text.matchAll(/^prompt_signals_requests_limited_total\{limited_by="(\w+)"\} (\d+)$/gm)]
   return Object.fromEntries(values.map(([, by, value]) => [by, Number(value)]))
 }

@@ -4,7 +4,7 @@ import { applyPatch } from 'diff'
 import fc from 'fast-check'
 import { openRest } from '../../src/cli/rest.ts'
 import { formatDistance } from '../../src/console/parts/format.ts'
-import { unifiedDiff } from '../../src/history/diff.ts'
+import { diffInTurn, unifiedDiff } from '../../src/history/diff.ts'
 import { SharedCache } from '../../src/history/read.ts'
 import { decodeInTurn } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
@@ -123,6 +123,23 @@ test('each large body is parsed in another turn of the event loop, a small one i
   await decoded
   expect(turns[0]).toBe(0)
   expect(new Set(turns).size).toBe(4)
+})
+
+test('diffs leave turns of the event loop to other requests', async () => {
+  const turns: number[] = []
+  let turn = 0
+  const texts = [0, 1].map((part) => Array.from({ length: 20_000 }, (_, line) => (line * (part + 3)) % 7).join('\n'))
+  const compare = async () => {
+    await diffInTurn('prompt.md', texts[0] as string, texts[1] as string)
+    turns.push(turn)
+  }
+  const compared = Promise.all([compare(), compare(), compare()])
+  while (turns.length < 3) {
+    await nextTurn()
+    turn += 1
+  }
+  await compared
+  expect(new Set(turns).size).toBe(3)
 })
 
 const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Db } from '../../src/db/client.ts'
 import { createDrain } from '../../src/http/drain.ts'
@@ -25,7 +25,7 @@ function readSamples(text: string): Sample[] {
 }
 
 async function read(name: string, labels: Record<string, string> = {}): Promise<number> {
-  const samples = readSamples((await service.call('GET', '/metrics')).text)
+  const samples = readSamples(service.services.metrics.text())
   const found = samples.filter(
     (sample) => sample.name === name && Object.entries(labels).every(([key, value]) => sample.labels[key] === value),
   )
@@ -54,6 +54,16 @@ test('needs no key and is in the format of Prometheus, with cumulative buckets',
   const values = buckets.map(({ value }) => value)
   expect(values).toEqual(values.toSorted((a, b) => a - b))
   expect(values.at(-1)).toBe(await read('prompt_signals_batch_signals_count'))
+})
+
+test('callers in the same second share one text, because each rendering keeps other requests waiting', async () => {
+  const render = spyOn(service.services.metrics, 'text')
+  try {
+    for (let call = 0; call < 50; call += 1) await service.call('GET', '/metrics')
+    expect(render.mock.calls.length).toBeLessThan(25)
+  } finally {
+    render.mockRestore()
+  }
 })
 
 test('counts requests by template, method and status, and never by what a caller can choose', async () => {
@@ -131,7 +141,8 @@ test('counts cached pages of history and those that were read', async () => {
 test('knows the load of the database and the state of what the service stands on', async () => {
   expect(await read('prompt_signals_database_connections_max')).toBe(service.services.db.load().connections)
   expect(await read('prompt_signals_database_statements_pending')).toBeGreaterThanOrEqual(0)
-  expect(await read('prompt_signals_http_requests_in_flight')).toBe(1)
+  // No request is in flight: the figures are read without one.
+  expect(await read('prompt_signals_http_requests_in_flight')).toBe(0)
 })
 
 test('says how much memory the process has, as the system sees it', async () => {
