@@ -40,12 +40,12 @@ const runtime = Bun.serve({
     return new Response('ok')
   },
 })
-let nginx: Bun.Subprocess
+const started: Bun.Subprocess[] = []
 let nginxUrl: string
 
 afterAll(async () => {
-  nginx?.kill()
-  await Promise.all([nginx?.exited, runtime.stop(true)])
+  for (const nginx of started) nginx.kill()
+  await Promise.all([...started.map(({ exited }) => exited), runtime.stop(true)])
 })
 const perHour = 30
 const { server, tenant } = useProgram(() => ({
@@ -53,13 +53,16 @@ const { server, tenant } = useProgram(() => ({
   RATE_LIMIT_PER_ADDRESS: `${perHour}/h`,
 }))
 
-beforeAll(async () => {
+/** Starts nginx before these servers, and returns its URL. */
+async function startNginx(hosts: string[]): Promise<string> {
   const address = `127.0.0.1:${await findFreePort()}`
-  nginxUrl = `http://${address}`
+  const url = `http://${address}`
   const folder = createFolder()
   const file = join(folder, 'nginx.conf')
   const site = (await Bun.file('deploy/nginx.conf').text())
-    .replace('127.0.0.1:3000', new URL(server.url).host)
+    .replace(/ *server 127\.0\.0\.1:3000.*;/, (line) =>
+      hosts.map((host) => line.replace('127.0.0.1:3000', host)).join('\n'),
+    )
     .replace('listen 80', `listen ${address}`)
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (kind) => `${kind}_temp_path ${folder}/${kind};`,
@@ -69,8 +72,26 @@ beforeAll(async () => {
     `daemon off; master_process off; pid ${folder}/pid; events {} http { access_log off; ${temporary.join(' ')}\n${site}}`,
   )
   const command = [process.env.NGINX_PATH ?? '', '-e', join(folder, 'errors'), '-c', file]
-  nginx = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'inherit'] })
-  await eventually(() => fetch(`${nginxUrl}/livez`).then(({ ok }) => ok, String), true, 20_000)
+  started.push(Bun.spawn(command, { stdio: ['ignore', 'ignore', 'inherit'] }))
+  await eventually(() => fetch(`${url}/livez`).then(({ ok }) => ok, String), true, 20_000)
+  return url
+}
+
+beforeAll(async () => {
+  nginxUrl = await startNginx([new URL(server.url).host])
+})
+
+test('while two servers behind nginx restart in turn, every request is answered', async () => {
+  const ports = [await findFreePort(), await findFreePort()]
+  const start = (port?: number) => Bun.serve({ port, hostname: '127.0.0.1', fetch: () => new Response('ok') })
+  const servers = ports.map(start)
+  const url = await startNginx(ports.map((port) => `127.0.0.1:${port}`))
+  for (const [index, port] of ports.entries()) {
+    await servers[index]?.stop(true)
+    for (let n = 0; n < 10; n += 1) expect((await fetch(url)).status).toBe(200)
+    servers[index] = start(port)
+  }
+  for (const one of servers) await one.stop(true)
 })
 
 const chunked = (post: string) =>

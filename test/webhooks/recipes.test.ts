@@ -7,6 +7,7 @@ import { createSource, gitEnvironment } from '../git/clone.ts'
 import { merged } from '../impact/history.ts'
 import { createFolder, eventually, PROGRAM } from '../program.ts'
 import { entry } from '../service.ts'
+import { openConnection } from '../socket.ts'
 import { useProgram } from '../use.ts'
 
 const { client, operator, server, tenant } = useProgram()
@@ -16,11 +17,11 @@ const guide = 'docs/notify.md'
 const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
 const [live, canary] = ['8f14e45fceea8f14e45fceea8f14e45fceea1234', '45c48cce2e2d45c48cce2e2d45c48cce2e2d1234']
 
-async function createPrompt(pr_url: string) {
+async function createPrompt(pr_url: string, pr_number = 7) {
   const { id: prompt } = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'greeting')
   const record = (one: object) => client.post(`/prompts/${prompt}/history`, tenant.key, one)
   await record(entry({ commit_sha: live, created_at: daysAgo(20) }))
-  await record({ ...merged(canary, daysAgo(3), 7), pr_url, title: 'Warmer' })
+  await record({ ...merged(canary, daysAgo(3), pr_number), pr_url, title: 'Warmer' })
   return prompt as string
 }
 
@@ -36,7 +37,7 @@ const send = (prompt: string, commit_sha: string, positive: number) =>
 
 type Comment = { id: number; body: string }
 
-/** The comments of pull request 7, on a host whose API is that of GitHub or of GitLab. */
+/** The comments of pull request 7, on a host whose API is that of GitHub or of GitLab. No other can be commented on. */
 const comments: Comment[] = []
 const calls: string[] = []
 let host: ReturnType<typeof Bun.serve>
@@ -51,6 +52,7 @@ beforeAll(async () => {
         request.headers.get('authorization') ?? request.headers.get('private-token') ?? '',
       )
       if (!isKnown) return new Response(null, { status: 401 })
+      if (/\/[0-689]\//.test(pathname)) return new Response(null, { status: 403 })
       if (request.method === 'GET') {
         const start = (Number(searchParams.get('page')) - 1) * 100
         return Response.json(comments.slice(start, start + 100))
@@ -95,7 +97,7 @@ test.each(hosts)(
   async (_, url, readStep, variables, wanted) => {
     const step = await readStep()
     const prompt = await createPrompt(url)
-    const run = async () => {
+    const run = async (wantedEnd: object = { exitCode: 0, errors: '' }) => {
       const folder = createFolder()
       const child = Bun.spawn(['sh', '-c', step], {
         cwd: folder,
@@ -109,20 +111,27 @@ test.each(hosts)(
         stderr: 'pipe',
       })
       const [exitCode, errors] = await Promise.all([child.exited, child.stderr.text()])
-      expect({ exitCode, errors }).toEqual({ exitCode: 0, errors: '' })
+      expect({ exitCode, errors }).toEqual(wantedEnd)
       return calls.splice(0)
     }
-    // A page of other comments.
-    comments.splice(0, comments.length, ...Array.from({ length: 100 }, (_, id) => ({ id, body: 'Nice' })))
+    // A page of other comments, each with what anybody can write of the mark.
+    const body = '<!-- prompt-signals -->'
+    comments.splice(0, comments.length, ...Array.from({ length: 100 }, (_, id) => ({ id, body })))
     await send(prompt, live, 40)
     expect(await run()).toEqual([])
     await send(prompt, canary, 90)
     expect(await run()).toEqual([wanted[0]])
     expect(await run()).toEqual([])
-    expect(comments.at(-1)?.body).toStartWith('<!-- prompt-signals -->\n**Prompt changes since ')
+    expect(comments.at(-1)?.body).toMatch(/^<!-- prompt-signals [0-9a-f]{64} -->\n\*\*Prompt changes since /)
     expect(comments.at(-1)?.body).toContain(`Higher since [PR #7](<${url}>): 40.0 → 90.0 % positive`)
     await send(prompt, canary, 90)
     expect(await run()).toEqual([wanted[1]])
+    // The address tells the pull request, not the number beside it. One that is refused does not stop the others.
+    const refused = url.replace(/7$/, '6')
+    const other = await createPrompt(refused, 7)
+    await Promise.all([send(other, live, 40), send(other, canary, 90), send(prompt, canary, 90)])
+    const errors = `curl: (22) The requested URL returned error: 403\n${refused} could not be commented on\n`
+    expect(await run({ exitCode: 1, errors })).toEqual([wanted[1]])
     expect(comments.length).toBe(101)
   },
 )
@@ -183,6 +192,22 @@ test.each(['node', process.execPath])('the receiver takes what is signed, and no
     await eventually(() => post(secret).catch(() => 'not listening'), 204)
     expect([await post(`whsec_${btoa('another secret')}`), await post(secret, 600)]).toEqual([401, 401])
     expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(401)
+    // As many characters as a signature has, but more bytes; and a body that is cut off.
+    const odd = await openConnection(url)
+    odd.socket.write(
+      Buffer.from(
+        `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nWebhook-Signature: ${'é'.repeat(47)}\r\n\r\n`,
+        'latin1',
+      ),
+    )
+    expect(await odd.until((sofar) => sofar.includes('\r\n'))).toStartWith('HTTP/1.1 401 ')
+    odd.socket.destroy()
+    const cut = await openConnection(url)
+    await new Promise((resolve) =>
+      cut.socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{', resolve),
+    )
+    cut.socket.destroy()
+    expect([await post(secret), await post(secret)]).toEqual([204, 204])
   } finally {
     child.kill()
   }
