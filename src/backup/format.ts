@@ -22,8 +22,33 @@ export function parsePart(line: string): Part {
   return part as Part
 }
 
-/** Rows are passed to the database as they are, without being parsed here. */
+/** Rows are passed to the database as they are. */
 export const isRow = (line: string): boolean => line.startsWith('[')
+
+/** Deeper than any JSON of the service. Postgres fails far deeper, and the embedded engine never ends there. */
+const maxDepth = 100
+
+/** Whether a row is a flat list, whose JSON is not deeply nested. */
+export function isShallow(line: string, columns: { isJson: boolean }[]): boolean {
+  if (depthOf(line) > 1) return false
+  if (!columns.some(({ isJson }) => isJson)) return true
+  const row = parse(line) as (string | null)[] | undefined
+  return columns.every(({ isJson }, index) => !isJson || depthOf(row?.[index] ?? '') <= maxDepth)
+}
+
+function depthOf(json: string): number {
+  const brackets =
+    json
+      .replace(/\\./gs, '')
+      .replace(/"[^"]*"/g, '')
+      .match(/[[\]{}]/g) ?? []
+  let [depth, deepest] = [0, 0]
+  for (const bracket of brackets) {
+    depth += bracket === '[' || bracket === '{' ? 1 : -1
+    deepest = Math.max(deepest, depth)
+  }
+  return deepest
+}
 
 export const notOurs = () =>
   new Error('This is not a backup made by prompt-signals, or it is damaged. Nothing was restored.')

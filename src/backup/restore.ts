@@ -1,7 +1,7 @@
 import type { Db, Sql } from '../db/client.ts'
 import { classifyError, isPostgresError } from '../db/errors.ts'
 import { bringToSchema, type Migration, readSchemaVersion } from '../db/migrations.ts'
-import { damaged, isRow, type Part, parseHeader, parsePart } from './format.ts'
+import { damaged, isRow, isShallow, type Part, parseHeader, parsePart } from './format.ts'
 import {
   analyse,
   beginLoad,
@@ -106,6 +106,7 @@ async function load(
     const line = next.value
     if (isComplete) throw damaged()
     if (isRow(line)) {
+      if (table && !isShallow(line, table.columns)) throw damaged()
       batch.push(line)
       characters += line.length
       if (batch.length >= batchRows || characters >= batchCharacters) await flush()

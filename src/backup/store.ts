@@ -2,7 +2,7 @@ import type { Sql } from '../db/client.ts'
 
 export type Table = {
   name: string
-  columns: { name: string; type: string }[]
+  columns: { name: string; type: string; isJson: boolean }[]
   needs: string[]
 }
 
@@ -36,9 +36,10 @@ export async function listTables(sql: Sql): Promise<Table[]> {
     select
       c.relname::text as name,
       (
-        select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod))
+        select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
+          'isJson', coalesce(nullif(t.typbasetype, 0), t.oid) in ('json'::regtype, 'jsonb'::regtype))
           order by a.attnum)
-        from pg_attribute a
+        from pg_attribute a join pg_type t on t.oid = a.atttypid
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
       ) as columns,
       to_json(array(

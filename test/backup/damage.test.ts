@@ -89,6 +89,7 @@ test.each<[string, string[], string]>([
   ['without its end', lines.slice(0, -1), damaged],
   ['without one of its rows', lines.toSpliced(row, 1), damaged],
   ['with a wrong value', lines.toSpliced(row, 1, '["free", "many"]'), damaged],
+  ['with a row that is nested', lines.toSpliced(row, 1, `${'['.repeat(100_000)}${']'.repeat(100_000)}`), damaged],
   ['with half a row', lines.toSpliced(row, 1, '["free", "1000"'), damaged],
   ['with a row twice', lines.toSpliced(row, 0, lines[row] as string), damaged],
   ['with a row before any table', lines.toSpliced(1, 0, '["free", "1"]'), damaged],
@@ -160,4 +161,15 @@ test('a count has its share where it is known', () => {
   expect(describeCount(1_234_567, 'rows', null)).toBe('1,234,567 rows')
   expect(describeCount(10, 'rows', 0.25)).toBe('10 rows, 25 %')
   expect(describeCount(10, 'rows', 1.5)).toBe('10 rows')
+})
+
+test('a row whose JSON is nested deeply is damage, which neither ends the engine nor holds it', async () => {
+  const heading = lines.findIndex((line) => line.startsWith('{"table":"signals"'))
+  const { columns } = JSON.parse(lines[heading] as string)
+  const rowWith = (depth: number) =>
+    JSON.stringify(columns.map((name: string) => (name === 'metadata' ? '['.repeat(depth) + ']'.repeat(depth) : null)))
+  for (const depth of [101, 6_000, 1_000_000]) {
+    const content = lines.toSpliced(heading + 1, 0, rowWith(depth))
+    expect(await tryRestore(gzipSync(`${content.join('\n')}\n`))).toBe(damaged)
+  }
 })

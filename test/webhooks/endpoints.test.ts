@@ -49,6 +49,20 @@ test('an endpoint is created, listed, shown, changed and removed, each recorded 
   for (const { text } of [shown, listed, changed, log]) expect(text).not.toContain(secret)
 })
 
+test('an endpoint whose restored URL is none is listed without it, beside the others, and can be removed', async () => {
+  const [broken, other] = [await create(), await create()]
+  await service.services.db.sql`
+    update webhook_endpoints set url = 'https://[none/secret' where public_id = ${broken.id}::text`
+  const listed = await service.get(path, admin.key)
+  expect(listed.body.data.map(({ id, url }: Row) => [id, url])).toEqual(
+    expect.arrayContaining([
+      [broken.id, '…'],
+      [other.id, url],
+    ]),
+  )
+  expect((await service.delete(`${path}/${broken.id}`, admin.key)).status).toBe(200)
+})
+
 test('what is secret of a URL is in no answer and no audit entry', async () => {
   const texts: string[] = []
   const call = async (answer: ReturnType<typeof service.get>) => {
