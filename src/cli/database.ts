@@ -53,7 +53,8 @@ export async function withDatabase(
       context.interruption.stopReason = message
     },
   }
-  const opening = open(context.config, { ...forCommands, mustExist: which === 'existing', observer })
+  const mustExist = which === 'existing' || context.args.options['dry-run'] === true
+  const opening = open(context.config, { ...forCommands, mustExist, observer })
   await workOn(context, await untilInterrupted(context.interruption.signal, opening, 0), async (db) =>
     work({ ...context, db, args: await resolveNames(db.sql, context.args) }),
   )

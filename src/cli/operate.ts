@@ -9,11 +9,16 @@ import { onDatabase } from './database.ts'
 export const commands: Command[] = [
   ...onDatabase([
     {
-      usage: 'migrate',
-      description: 'migrates the database to the schema of this program',
+      usage: 'migrate [--dry-run]',
+      description: 'migrates the database to the schema of this program; --dry-run shows both versions',
       database: 'any schema',
-      async run({ db, output }) {
-        const { migrate } = await import('../db/migrations.ts')
+      async run({ db, args, output }) {
+        const { migrate, readSchemaVersion } = await import('../db/migrations.ts')
+        if (args.options['dry-run']) {
+          const version = await readSchemaVersion(db.sql)
+          const missing = migrations.slice(version).map(({ name }) => name)
+          return output.show({ would_apply: missing, database: version, program: migrations.length })
+        }
         output.show(await migrate(db, migrations))
       },
     },

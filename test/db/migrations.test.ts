@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
@@ -7,7 +7,7 @@ import { type Migration, migrate } from '../../src/db/migrations.ts'
 import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, engine } from '../harness.ts'
-import { createOperator, errorLineOf, eventually, rejectionOf, run, startServer } from '../program.ts'
+import { createFolder, createOperator, errorLineOf, eventually, rejectionOf, run, startServer } from '../program.ts'
 import { closeAfterTest } from '../use.ts'
 
 /** A migrated database of the test's own, opened without a look at its schema. */
@@ -120,4 +120,18 @@ test('an older schema: the embedded engine is brought up, Postgres waits for its
   await eventually(async () => (await fetch(`${server.url}/readyz`)).status, 200)
   expect(await server.stop()).toBe(0)
   expect((await use(versions)).at(-1)).toEqual({ version: last, name: migrations.at(-1)?.name as string })
+})
+
+test('a dry run says what would be migrated, and migrates and creates nothing', async () => {
+  const { settings, use } = await openOwn()
+  await use((db) => db.sql.script(emptied))
+  const names = migrations.map(({ name }) => name)
+  const dryRun = () => createOperator(settings).one('migrate', '--dry-run')
+  expect(await dryRun()).toEqual({ would_apply: names, database: 0, program: names.length })
+  await use((db) => migrate(db, migrations.slice(0, 2)))
+  expect(await dryRun()).toEqual({ would_apply: names.slice(2), database: 2, program: names.length })
+  const missing = join(createFolder(), 'missing')
+  const line = errorLineOf(await run(['migrate', '--dry-run'], { settings: { DATA_DIR: missing } }))
+  expect(line).toContain('There is no database in')
+  expect(existsSync(missing)).toBe(false)
 })
