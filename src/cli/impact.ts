@@ -1,5 +1,5 @@
 import { impactOperations } from '../impact/operations.ts'
-import type { Impact } from '../impact/schema.ts'
+import { type Impact, verdictNames } from '../impact/schema.ts'
 import type { SideBySide } from '../impact/schema_compare.ts'
 import {
   comparisonKinds,
@@ -73,9 +73,9 @@ function showCompare(output: Output, compared: SideBySide): void {
 
 function failOnOption(args: Arguments): string[] {
   const verdicts = args.text('fail-on')?.split(',') ?? []
-  const wrong = verdicts.find((verdict) => !['worse', 'undecided'].includes(verdict))
-  if (wrong === undefined) return verdicts
-  throw new UsageError(`--fail-on must be worse, or worse,undecided, not "${args.text('fail-on')}"`)
+  const isKnown = (verdict: string) => verdictNames.some((name) => name === verdict)
+  if (verdicts.every(isKnown)) return verdicts
+  throw new UsageError(`--fail-on must be some of ${verdictNames}, not "${args.text('fail-on')}"`)
 }
 
 /** Fails the command by the verdict. Nothing to compare with is undecided: a gate must not let that through. */

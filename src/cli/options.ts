@@ -29,7 +29,7 @@ export const explanations: Record<string, string> = {
   '--enabled': 'whether events are sent',
   '--events': 'change.live, impact.decided, usage.threshold, separated by commas; default: all',
   '--expires-at': 'when the key stops working, an ISO 8601 time with its zone; none for never',
-  '--fail-on': 'exits with status 1 on these verdicts: worse, or worse,undecided',
+  '--fail-on': 'exits with status 1 on these verdicts, such as worse,undecided',
   '--format': 'format of the export; default: ndjson',
   '--head': 'id of the later change',
   '--host': 'address to listen on; default: HOST, or 127.0.0.1',
@@ -96,7 +96,7 @@ export const explanations: Record<string, string> = {
   'keys --prompt': 'prompt that a browser key may send signals to, by id or by unique name; repeat it for more',
   'keys ID': 'id of the key, key_…',
   'report --format': 'format of the report; default: text',
-  'report --since': 'how far back, such as 30d, or a time; default: 7d, with --pr or --commit 90d',
+  'report --since': 'how far back, such as 30d, or a time; default: 7d, with --pr or --commit all',
   'sync --branch': "branch to read; default: the remote's default branch",
   'sync --repository': 'repository that the clone is of, if its remote does not tell',
 }

@@ -35,8 +35,8 @@ async function showReport({ args, clock, config, output }: Context, call: Call):
   output.text(writeReport(changes, query.since, style, format === 'markdown' ? consoleUrl : ''))
 }
 
-/** How far back a report looks; further for a pull request or a commit, which is only one. */
-const [defaultDays, defaultDaysOfOne] = [7, 90]
+/** How far back a report looks; all the way for a pull request or a commit, which is only one. */
+const defaultDays = 7
 
 function reportQuery(args: Arguments, now: Date): ReportQuery {
   const [pullRequest, commit] = [args.text('pr'), args.text('commit')]
@@ -47,12 +47,16 @@ function reportQuery(args: Arguments, now: Date): ReportQuery {
   if (commit !== null && !/^[\x21-\x7e]{7,100}$/.test(commit)) {
     throw new UsageError(`--commit must be a hash, or at least its first 7 characters, not "${commit}"`)
   }
-  const days = pullRequest === null && commit === null ? defaultDays : defaultDaysOfOne
-  const text = args.text('since') ?? `${days}d`
+  const isOfOne = pullRequest !== null || commit !== null
+  const since = isOfOne && args.text('since') === null ? null : parseSince(args.text('since') ?? `${defaultDays}d`, now)
+  return { since, prompt: args.text('prompt'), pullRequest, commit: commit?.toLowerCase() ?? null }
+}
+
+function parseSince(text: string, now: Date): Date {
   const given = /^(\d{1,5})d$/.exec(text)
   const since = given ? new Date(now.getTime() - Number(given[1]) * dayMs) : parseTime(text)
-  if (!since) throw new UsageError(`--since must be a number of days such as 7d, or an ISO 8601 time, not "${text}"`)
-  return { since, prompt: args.text('prompt'), pullRequest, commit: commit?.toLowerCase() ?? null }
+  if (since) return since
+  throw new UsageError(`--since must be a number of days such as 7d, or an ISO 8601 time, not "${text}"`)
 }
 
 type PromptName = { id: string; name: string }
@@ -61,7 +65,8 @@ export type ReportedChange = Impact & { prompt: PromptName }
 
 /** Which changes a report shows: those that went live from `since` on, of one prompt, pull request or commit, or of all. */
 type ReportQuery = {
-  since: Date
+  /** Null: since the beginning. */
+  since: Date | null
   prompt: string | null
   /** The number of a pull request, or its address. */
   pullRequest: string | null
@@ -71,12 +76,13 @@ type ReportQuery = {
 
 /** Reads the changes of a report, worse ones first. Those with the same verdict come newest first. */
 export async function readReport(call: Call, query: ReportQuery): Promise<ReportedChange[]> {
+  const since = query.since ?? new Date(0)
   // Lists all of them first: a prompt that changes moves before the pages that are still to come.
-  const prompts = query.prompt === null ? await listChanged(call, query.since) : [query.prompt]
+  const prompts = query.prompt === null ? await listChanged(call, since) : [query.prompt]
   // A change that is recorded meanwhile shifts the pages, so one may come twice.
   const found = new Map<number, ReportedChange>()
   for (const prompt of prompts) {
-    for (const one of await readChanges(call, prompt, query.since)) found.set(one.change.id, one)
+    for (const one of await readChanges(call, prompt, since)) found.set(one.change.id, one)
   }
   return [...found.values()].filter((change) => isWanted(change, query)).sort(compare)
 }
@@ -128,10 +134,10 @@ type Style = {
 /** More changes are left out: a comment on GitHub has at most 65,536 characters. */
 const maxShown = 100
 
-/** Writes a report of changes since a day. Changes link to the console at `consoleUrl`, if that is known. */
-export function writeReport(changes: ReportedChange[], since: Date, style: Style, consoleUrl: string): string {
-  const day = since.toISOString().slice(0, 10)
-  if (changes.length === 0) return `No prompt changes since ${day}.\n`
+/** Writes a report of changes since a day, or of all. Changes link to the console at `consoleUrl`, if that is known. */
+export function writeReport(changes: ReportedChange[], since: Date | null, style: Style, consoleUrl: string): string {
+  const range = since ? ` since ${since.toISOString().slice(0, 10)}` : ''
+  if (changes.length === 0) return `No prompt changes${range}.\n`
   const items = changes.slice(0, maxShown).map(({ prompt, ...impact }) => {
     const { change, verdict, signals } = impact
     const name = style.plain(nameChange(change))
@@ -146,7 +152,7 @@ export function writeReport(changes: ReportedChange[], since: Date, style: Style
     return style.item(verdict ? verdictSigns[verdict] : '·', style.plain(prompt.name), linked, details)
   })
   const more = changes.length > maxShown ? [`And ${changes.length - maxShown} more.`] : []
-  const head = style.head(`Prompt changes since ${day}: ${countVerdicts(changes)}`)
+  const head = style.head(`Prompt changes${range}: ${countVerdicts(changes)}`)
   return `${[head, items.join('\n'), ...more, style.note(comparisonKinds.beforeAfter)].join('\n\n')}\n`
 }
 

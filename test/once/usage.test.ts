@@ -93,7 +93,10 @@ test.each([
   [['keys', 'list', '--org', 'x', '--url', 'http://x'], 'give either --org or --url'],
   [['keys', 'list', '--url', 'example.com'], '--url must begin with http:// or https://'],
   [['keys', 'create', '--org', 'x', '--monthly-limit', 'none'], limit('none')],
-  [['impact', '--prompt', 'pmt_x', '--fail-on', 'bad'], '--fail-on must be worse, or worse,undecided, not "bad"'],
+  [
+    ['impact', '--prompt', 'pmt_x', '--fail-on', 'bad'],
+    '--fail-on must be some of better,worse,same,undecided, not "bad"',
+  ],
   [['report'], 'give --org, --url or --prompt'],
   [['report', '--org', 'x', '--pr', '7', '--commit', '45c48cc'], 'give either --pr or --commit'],
   [['report', '--org', 'x', '--pr', 'seven'], '--pr must be the number or the address of a pull request, not "seven"'],
