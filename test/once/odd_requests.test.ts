@@ -83,7 +83,7 @@ beforeAll(async () => {
 
 test('while two servers behind nginx restart in turn, every request is answered', async () => {
   const ports = [await findFreePort(), await findFreePort()]
-  const start = (port?: number) => Bun.serve({ port, hostname: '127.0.0.1', fetch: () => new Response('ok') })
+  const start = (port: number) => Bun.serve({ port, hostname: '127.0.0.1', fetch: () => new Response('ok') })
   const servers = ports.map(start)
   const url = await startNginx(ports.map((port) => `127.0.0.1:${port}`))
   for (const [index, port] of ports.entries()) {

@@ -97,7 +97,7 @@ test.each(hosts)(
   async (_, url, readStep, variables, wanted) => {
     const step = await readStep()
     const prompt = await createPrompt(url)
-    const run = async (wantedEnd: object = { exitCode: 0, errors: '' }) => {
+    const run = async (wantedEnd = { exitCode: 0, errors: '' }) => {
       const folder = createFolder()
       const child = Bun.spawn(['sh', '-c', step], {
         cwd: folder,
