@@ -1,5 +1,5 @@
 -- A URL that events are sent to. Null in events or prompts: all of them. Of kind slack, the url is a secret too. After a
--- rotation the old secret signs beside the new one until old_secret_ends_at. failing_since_at is the first failure since the
+-- rotation the old secrets sign beside the new one until old_secret_ends_at. failing_since_at is the first failure since the
 -- last success. Who was sent to longest ago comes first, and a chat gets a message a second: last_sent_at.
 create table webhook_endpoints (
   id bigint generated always as identity,
@@ -10,7 +10,7 @@ create table webhook_endpoints (
   events text[] check (cardinality(events) > 0),
   prompts text[] check (cardinality(prompts) > 0),
   secret text not null check (secret like 'whsec\_%'),
-  old_secret text,
+  old_secrets text[] not null default '{}',
   old_secret_ends_at timestamptz(3),
   created_at timestamptz(3) not null,
   failing_since_at timestamptz(3),

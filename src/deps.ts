@@ -7,7 +7,7 @@ import { openRedis, type Redis } from './db/redis.ts'
 import { unavailable } from './errors.ts'
 import { createHistoryReader } from './history/read.ts'
 import { createDrain } from './http/drain.ts'
-import { createAddressFinder, createRateLimiter, type Rate } from './http/rate_limit.ts'
+import { createAddressFinder, createRateLimiter, limitOrganisations, type Rate } from './http/rate_limit.ts'
 import { createOverview } from './impact/overview.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { createSemaphore } from './lib/concurrency.ts'
@@ -37,6 +37,9 @@ export type Services = ReturnType<typeof createServices>
 const longRequests = { permits: 20, permitsPerTenant: 2, maxWaiting: 0 }
 const tooManyLong = () =>
   unavailable('overload', 'Too many exports or tests are running: two for this organisation, or 20 in total.', 10)
+
+/** An organisation's tests of endpoints. */
+const endpointTests = { requests: 10, windowSeconds: 60 }
 
 const rollUpEveryMs = 5_000
 const analyzeEveryMs = 1_000
@@ -74,6 +77,7 @@ export function createServices(
   const { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS } = config
   const { WEBHOOK_ALLOWED_HOSTS: allowedHosts } = config
   const limitRate = (name: string, rate: Rate | undefined) => rate && createRateLimiter(rate, { clock, name, redis })
+  const testRate = createRateLimiter(endpointTests, { clock, name: 'endpoint_tests', redis })
   const admission = createAdmission(db, redis, metrics.gate)
   const prompts = createPromptFinder(db)
   const keys = createKeyVerifier(db, clock)
@@ -140,6 +144,7 @@ export function createServices(
     rollup,
     readOverview: createOverview({ db, clock, rollup }),
     limitLong,
+    limitTests: limitOrganisations(testRate, metrics.rates),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     githubObserver: metrics.github,
     sendOnce,

@@ -13,7 +13,7 @@ export type ErrorCode = keyof typeof statusOfCode
 
 export type Detail = { path: string; message: string }
 
-export const limits = ['organisation_month', 'key_month', 'key_rate', 'address_rate'] as const
+export const limits = ['organisation_month', 'key_month', 'key_rate', 'address_rate', 'organisation_rate'] as const
 export type LimitedBy = (typeof limits)[number]
 
 type ErrorContext = {

@@ -189,19 +189,26 @@ async function addTexts(
   })
 }
 
-/** Groups entries by what one call takes: at least one, at most `maxBatchEntries`, and no more than the largest body. */
+/**
+ * Groups entries by what one call takes: at least one, at most `maxBatchEntries`, and no more than the largest body. Those of
+ * a prompt stay together, as far as they fit: each call announces the newest change of a prompt.
+ */
 function* inCalls(entries: EntryToSync[]): Generator<EntryToSync[]> {
   let call: EntryToSync[] = []
   let bytes = 0
-  for (const one of entries) {
-    const size = Buffer.byteLength(JSON.stringify([one.entry, one.covers, one.text]))
-    if (call.length === maxBatchEntries || (call.length > 0 && bytes + size > maxBytesPerCall)) {
-      yield call
-      call = []
-      bytes = 0
+  const isOneCall = entries.length <= maxBatchEntries
+  for (const together of isOneCall ? [entries] : Map.groupBy(entries, ({ prompt }) => prompt).values()) {
+    for (const [index, one] of together.entries()) {
+      const size = Buffer.byteLength(JSON.stringify([one.entry, one.covers, one.text]))
+      const next = index === 0 ? Math.min(together.length, maxBatchEntries) : 1
+      if (call.length > 0 && (call.length + next > maxBatchEntries || bytes + size > maxBytesPerCall)) {
+        yield call
+        call = []
+        bytes = 0
+      }
+      call.push(one)
+      bytes += size
     }
-    call.push(one)
-    bytes += size
   }
   if (call.length > 0) yield call
 }

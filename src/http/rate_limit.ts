@@ -1,7 +1,7 @@
 import { type BlockList, isIP } from 'node:net'
 import type { Clock } from '../clock.ts'
 import type { Redis } from '../db/redis.ts'
-import type { ApiError, LimitedBy } from '../errors.ts'
+import { type ApiError, type LimitedBy, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { peerOf, type Receiver } from '../platform.ts'
 
@@ -16,7 +16,7 @@ type RateLimiter = ReturnType<typeof createRateLimiter>
 /** How much of its rate a subject has used, including the current request. */
 export type RateUsage = ReturnType<RateLimiter['take']>
 
-export type RateLimitKind = Extract<LimitedBy, 'key_rate' | 'address_rate'>
+export type RateLimitKind = Extract<LimitedBy, `${string}_rate`>
 
 export type RateLimitObserver = {
   limited(by: RateLimitKind): void
@@ -134,7 +134,11 @@ export function addRateLimitHeaders(headers: Record<string, string>, rateUsage: 
   }
 }
 
-const whose: Record<RateLimitKind, string> = { key_rate: 'with this API key', address_rate: 'from this address' }
+const whose: Record<RateLimitKind, string> = {
+  key_rate: 'with this API key',
+  address_rate: 'from this address',
+  organisation_rate: 'of this kind by this organisation',
+}
 
 /** Returned rather than thrown: throwing would cost more than the rest of such a request. */
 export const tooManyRequests = (rateUsage: RateUsage, limitedBy: RateLimitKind): ApiError => ({
@@ -143,6 +147,18 @@ export const tooManyRequests = (rateUsage: RateUsage, limitedBy: RateLimitKind):
   context: { limited_by: limitedBy, limit: rateUsage.requests, used: rateUsage.used, resets_at: rateUsage.nextAt() },
   headers: { 'retry-after': String(rateUsage.secondsToNext) },
 })
+
+/** Returns a function that throws when an organisation exceeds its rate. */
+export function limitOrganisations(limiter: RateLimiter, observer: RateLimitObserver) {
+  return (request: { rateUsage?: RateUsage | undefined }, organisationId: number): void => {
+    const rateUsage = limiter.take(organisationId)
+    if (!rateUsage.isExceeded) return
+    request.rateUsage = rateUsage
+    observer.limited('organisation_rate')
+    const { code, message, context, headers } = tooManyRequests(rateUsage, 'organisation_rate')
+    throw new ServiceError(code, message, context, headers)
+  }
+}
 
 /** Only what trusted proxies added to X-Forwarded-For counts, because clients can send that header too. */
 export const createAddressFinder =

@@ -42,6 +42,7 @@ export function createMetrics(log: Log) {
     limited: labelledCounter('requests_limited_total', 'Requests over a request-rate limit', 'limited_by', [
       'key_rate',
       'address_rate',
+      'organisation_rate',
     ]),
   }
   const countOutcome = labelledCounter(

@@ -4,7 +4,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { whyUnavailable } from '../db/errors.ts'
 import { type DecidedImpact, readDecidedImpacts } from '../impact/read.ts'
 import { describeChange } from '../impact/sentence.ts'
-import { monthOf } from '../lib/months.ts'
+import { type Month, monthOf } from '../lib/months.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { dayMs, minuteMs } from '../lib/times.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
@@ -21,13 +21,21 @@ import {
 
 export const [announceThresholdsEveryMs, checkVerdictsEveryMs] = [15_000, 5_000]
 
+/** A month is still checked for this time after its end, for what was used after the last check. */
+const lookBackMs = 5 * minuteMs
+
 /** In percent of the monthly limit. */
 const thresholds = [80, 100] as const
 
 /** Announces that an organisation has used a share of its month: each share once a month, whatever its limit becomes. */
 export async function announceThresholds(db: Db, clock: Clock): Promise<void> {
   const now = clock.now()
-  const { name: month, date } = monthOf(now)
+  const [last, current] = [monthOf(new Date(now.getTime() - lookBackMs)), monthOf(now)]
+  if (last.name !== current.name) await announceMonth(db, now, last)
+  await announceMonth(db, now, current)
+}
+
+async function announceMonth(db: Db, now: Date, { name: month, date }: Month): Promise<void> {
   const announcements = thresholds.map((threshold) => ({
     threshold,
     dedupKey: `usage.threshold ${month} ${threshold}`,

@@ -27,8 +27,10 @@ import {
   type StoredEndpoint,
   selectDeliveries,
   selectEndpoints,
+  sendPending,
   updateEndpoint,
 } from './store.ts'
+import { forgetUnwatched } from './store_announce.ts'
 
 const maxEndpoints = 20
 
@@ -56,6 +58,7 @@ export const createEndpoint = (
     }
     const [id, secret] = [`whe_${randomBase62(16)}`, generateSecret()]
     const made = { ...values, ...state, id, organisationId, created_at: now, old_secret_ends_at: null }
+    await forgetUnwatched(sql, organisationId)
     await insertEndpoint(sql, { ...made, secret })
     const endpoint = show(made)
     const event = { organisationId, action: 'endpoint.created', subject: id, details: detailsOf(endpoint) } as const
@@ -99,7 +102,7 @@ const changeLocked = <T>(
     return answer
   }, permitRequestOf(actor))
 
-/** Changes what is given of an endpoint. Enabling it clears its failures. */
+/** Changes what is given of an endpoint. Enabling it clears its failures, and sends what is pending. */
 export const changeEndpoint = (
   db: Db,
   clock: Clock,
@@ -113,7 +116,9 @@ export const changeEndpoint = (
     const isNowDisabled = enabled === false && endpoint.disabled_at === null
     const state = enabled ? enabledState : isNowDisabled ? disabledState(clock.now()) : {}
     const changed = { ...endpoint, ...values, ...state }
+    await forgetUnwatched(sql, endpoint.organisationId)
     await updateEndpoint(sql, id, changed)
+    if (enabled && endpoint.disabled_at) await sendPending(sql, endpoint)
     const answer = show(changed)
     return { answer, action: 'endpoint.updated', details: detailsOf(answer) }
   })
@@ -125,7 +130,7 @@ export const removeEndpoint = (db: Db, clock: Clock, id: string, actor: Actor): 
     return { answer: { id }, action: 'endpoint.removed', details: detailsOf(show(endpoint)) }
   })
 
-/** Generates a secret. Both secrets sign until the overlap ends. */
+/** Generates a secret. The old ones sign too until the overlap ends. */
 export const rotateEndpoint = (
   db: Db,
   clock: Clock,

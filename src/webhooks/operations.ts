@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
 import { defineOperations, operation } from '../http/operation.ts'
 import { pageAnswer } from '../http/paging.ts'
+import type { limitOrganisations } from '../http/rate_limit.ts'
 import type { Limiter } from '../lib/concurrency.ts'
 import { cursorParams } from '../lib/cursor_page.ts'
 import type { HostList } from '../lib/hosts.ts'
@@ -33,7 +34,15 @@ import {
 } from './schema.ts'
 import type { SendOnce } from './send.ts'
 
-type Needs = { db: Db; clock: Clock; allowedHosts: HostList | undefined; sendOnce: SendOnce; limitLong: Limiter }
+type Needs = {
+  db: Db
+  clock: Clock
+  allowedHosts: HostList | undefined
+  sendOnce: SendOnce
+  limitLong: Limiter
+  /** Throws when the organisation tests endpoints too often. */
+  limitTests: ReturnType<typeof limitOrganisations>
+}
 
 /** Longer than an attempt takes. */
 const testMs = 20_000
@@ -108,7 +117,7 @@ export const endpointOperations = defineOperations('Webhooks', {
     path: `${path}/:endpoint_id/rotate`,
     scope: 'webhooks:write',
     summary: 'Rotate the secret of a webhook endpoint',
-    description: 'Generates a secret. The old one signs beside it until the overlap ends.',
+    description: 'Generates a secret. The old ones, at most four, sign beside it until the overlap ends.',
     params: EndpointPath,
     body: endpointRotation,
     answer: created,
@@ -123,17 +132,17 @@ export const endpointOperations = defineOperations('Webhooks', {
     summary: 'Test a webhook endpoint',
     description:
       'Sends a ping once, also to a disabled endpoint, and returns the outcome after up to 15 seconds. The ping is not ' +
-      'among the deliveries.',
+      'among the deliveries. An organisation has ten tests a minute.',
     params: EndpointPath,
     answer: { status: 200, description: 'What the receiver answered.', schema: EndpointTest },
-    run: ({ db, clock, sendOnce, limitLong }: Needs, { params, caller, context }) =>
-      limitLong(
-        () => {
-          context.pauseDeadline(testMs, () => unavailable('timeout'))
-          return pingEndpoint(db, clock, sendOnce, params.endpoint_id, caller)
-        },
-        { tenant: caller.organisationId },
-      ),
+    run({ db, clock, sendOnce, limitLong, limitTests }: Needs, { params, caller, context }) {
+      limitTests(context, caller.organisationId)
+      const ping = () => {
+        context.pauseDeadline(testMs, () => unavailable('timeout'))
+        return pingEndpoint(db, clock, sendOnce, params.endpoint_id, caller)
+      }
+      return limitLong(ping, { tenant: caller.organisationId })
+    },
   }),
   listDeliveries: operation({
     method: 'GET',

@@ -42,7 +42,7 @@ const fields = {
   }),
   disabled_at: nullable(time, 'Null while enabled'),
   failing_since_at: nullable(time, 'The first failure since the last success; null after a success'),
-  old_secret_ends_at: nullable(time, 'Until then the secret before the last rotation signs too'),
+  old_secret_ends_at: nullable(time, 'Until then the old secrets sign too'),
   created_at: time,
 }
 
@@ -106,7 +106,7 @@ export type EndpointChange = Static<typeof EndpointChange>
 export const endpointRotation = rotationBody(
   'WebhookEndpointRotation',
   30,
-  'How long the old secret signs beside the new one',
+  'How long the old secrets sign beside the new one',
 )
 
 const response = {

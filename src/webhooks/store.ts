@@ -52,7 +52,7 @@ export async function findEndpoint(sql: Sql, id: string) {
       id as "rowId", public_id as id, organisation_id as "organisationId", kind, url as "fullUrl",
       to_json(events) as events, to_json(prompts) as prompts, disabled_at, disabled_reason, failing_since_at,
       old_secret_ends_at, created_at,
-      to_json(array_remove(array[secret, case when old_secret_ends_at > now() then old_secret end], null)) as secrets
+      to_json(secret || case when old_secret_ends_at > now() then old_secrets else '{}' end) as secrets
     from webhook_endpoints
     where public_id = ${id}`
   return row
@@ -73,14 +73,30 @@ export async function updateEndpoint(sql: Sql, id: string, endpoint: EndpointVal
     where public_id = ${id}`
 }
 
-/** The secret so far signs beside the new one until then; with null it is forgotten. */
+/**
+ * The secrets that sign so far do so until then, beside the new one; with null they are forgotten. A receiver may have any
+ * of the last ones: the answer to a rotation may have been lost.
+ */
 export async function replaceSecret(sql: Sql, id: string, secret: string, oldEndsAt: Date | null): Promise<void> {
   await sql`
     update webhook_endpoints
     set
-      secret = ${secret}, old_secret = case when ${oldEndsAt}::timestamptz is not null then secret end,
-      old_secret_ends_at = ${oldEndsAt}
+      secret = ${secret}, old_secret_ends_at = ${oldEndsAt},
+      old_secrets = case
+        when ${oldEndsAt}::timestamptz is null then '{}'
+        when old_secret_ends_at > now() then (secret || old_secrets)[:${maxOldSecrets}]
+        else array[secret]
+      end
     where public_id = ${id}`
+}
+
+const maxOldSecrets = 4
+
+/** Makes the pending deliveries of an endpoint due. */
+export async function sendPending(sql: Sql, { rowId, organisationId }: EndpointRef): Promise<void> {
+  await sql`
+    update webhook_deliveries set next_attempt_at = now()
+    where organisation_id = ${organisationId} and endpoint_id = ${rowId} and status = 'pending'`
 }
 
 /** Deletes the endpoint and its deliveries. */

@@ -135,6 +135,23 @@ export async function copyVerdicts(sql: Sql, organisationId: number, pairs: { fr
     on conflict do nothing`
 }
 
+/**
+ * Forgets the checks of prompts whose verdicts no endpoint wants now. An endpoint that wants them from now on is not sent
+ * what was decided in between.
+ */
+export async function forgetUnwatched(sql: Sql, organisationId: number): Promise<void> {
+  await sql`
+    delete from checked_prompts c
+    using prompts p
+    where c.organisation_id = ${organisationId} and p.organisation_id = c.organisation_id and p.id = c.prompt_id
+      and not exists (
+        select from webhook_endpoints e
+        where e.organisation_id = p.organisation_id and e.disabled_at is null
+          and (e.events is null or 'impact.decided' = any (e.events))
+          and (e.prompts is null or p.public_id = any (e.prompts))
+      )`
+}
+
 /** Lets the next check of the prompts be like the first, which announces nothing: their records were corrected. */
 export async function forgetChecks(sql: Sql, organisationId: number, promptIds: number[]): Promise<void> {
   await sql`

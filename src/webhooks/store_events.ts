@@ -70,7 +70,7 @@ export async function leaseDeliveries(sql: Sql, { isFailing, busyEndpoints, limi
         json_build_object('id', v.public_id, 'type', v.type, 'timestamp', v.created_at, 'data', v.data) as event,
         json_build_object(
           'kind', e.kind, 'url', e.url,
-          'secrets', array_remove(array[e.secret, case when e.old_secret_ends_at > now() then e.old_secret end], null)
+          'secrets', e.secret || case when e.old_secret_ends_at > now() then e.old_secrets else '{}' end
         ) as receiver,
         now()::timestamptz(3) as "sentAt",
         (now() + ${leaseMs}::integer * interval '1 millisecond')::timestamptz(3) as "leasedUntil"
@@ -89,8 +89,11 @@ export async function leaseDeliveries(sql: Sql, { isFailing, busyEndpoints, limi
       join webhook_events v on v.organisation_id = d.organisation_id and v.id = d.event_id
       where e.disabled_at is null and (e.failing_since_at is not null) = ${isFailing}::boolean
         and e.id <> all (${busyEndpoints.map(String)}::text[]::bigint[])
-        -- A chat gets a message a second.
-        and (e.kind <> 'slack' or e.last_sent_at is null or e.last_sent_at <= now() - interval '1 second')
+        -- A chat gets a message a second, and so does an endpoint that fails: others wait for its backlog otherwise.
+        and (
+          e.kind <> 'slack' and e.failing_since_at is null
+          or e.last_sent_at is null or e.last_sent_at <= now() - interval '1 second'
+        )
         -- Holds no longer if another replica was faster.
         and d.status = 'pending' and d.next_attempt_at <= now()
       order by e.last_sent_at nulls first
@@ -174,6 +177,37 @@ export async function disableEndpoint(sql: Sql, lease: Lease, reason: string): P
       and failing_since_at is not distinct from ${lease.failingSince} and disabled_at is null
     returning 1`
   return rows.length > 0
+}
+
+/**
+ * Fails up to `limit` due deliveries of endpoints for which more than `kept` are pending, oldest first. Returns their number.
+ * Those that wait for a retry stay, because their attempts end.
+ */
+export async function failBacklogs(sql: Sql, kept: number, limit: number): Promise<number> {
+  const rows = await sql`
+    with excess as (
+      select d.organisation_id, d.endpoint_id, d.event_id
+      from webhook_endpoints e
+      cross join lateral (
+        select n.event_id
+        from webhook_deliveries n
+        where n.organisation_id = e.organisation_id and n.endpoint_id = e.id and n.status = 'pending'
+        order by n.event_id desc
+        limit 1 offset ${kept}
+      ) newest
+      join webhook_deliveries d
+        on d.organisation_id = e.organisation_id and d.endpoint_id = e.id and d.event_id <= newest.event_id
+      where d.status = 'pending' and d.next_attempt_at <= now()
+      order by d.event_id
+      limit ${limit}
+      for no key update of d skip locked
+    )
+    update webhook_deliveries d
+    set status = 'failed', next_attempt_at = null, response_text = ${`More than ${kept} newer events are pending.`}
+    from excess x
+    where d.organisation_id = x.organisation_id and d.endpoint_id = x.endpoint_id and d.event_id = x.event_id
+    returning 1`
+  return rows.length
 }
 
 type Backlog = { oldest: Date | null; disabled: number }

@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
 import { invalid } from '../client.ts'
-import type { Entry } from '../github/hook.ts'
+import { createHook, type Entry, paths } from '../github/hook.ts'
 import { entry } from '../service.ts'
 import { useService, useTenant } from '../use.ts'
+import { insertEndpoints } from '../webhooks/emit.ts'
+import { createClone, gitEnvironment, syncClone } from './clone.ts'
 
 const service = useService()
 const tenant = useTenant(service)
@@ -110,4 +112,25 @@ test('says of files whether they are there, and what is older than the last word
   await mark(['present', new Date(Date.now() + 60_000).toISOString()])
   await expectState('present')
   expect(await mark(['present', 'soon'])).toMatchObject(invalid('/files/0/seen_at'))
+})
+
+test('a first sync in several calls announces only the newest change of each prompt', async () => {
+  const { tenant, prompts } = await createHook(service)
+  const { db } = service.services
+  await insertEndpoints(db, tenant.org)
+  const clone = createClone('https://github.com/Acme/Prompts.git')
+  const first = Math.floor(Date.now() / 1_000) - 10 * 3_600
+  const commits = Array.from({ length: 300 }, (_, n) => {
+    const by = `committer Ada <ada@example.com> ${first + n} +0000`
+    const files = [paths.greeting, paths.farewell].map((path) => `M 100644 inline ${path}\ndata 3\n${100 + n}\n`)
+    return `commit refs/heads/main\n${by}\ndata 3\nSay\n${files.join('')}`
+  })
+  const stdin = new Blob([commits.join('')])
+  const imported = Bun.spawn(['git', '-C', clone.folder, 'fast-import', '--quiet'], { env: gitEnvironment, stdin })
+  expect(await imported.exited).toBe(0)
+  expect((await syncClone(clone, service.url, tenant.key)).added).toBe(600)
+  const events = await db.sql`
+    select v.data -> 'prompt' ->> 'id' as prompt from webhook_events v
+    join organisations o on o.id = v.organisation_id where o.public_id = ${tenant.org} order by prompt`
+  expect(events).toEqual([prompts.greeting, prompts.farewell].sort().map((prompt) => ({ prompt })))
 })

@@ -257,6 +257,29 @@ test.each([
   await eventually(async () => /webhook_endpoints_disabled [1-9]/.test(await metrics.text()), true)
 })
 
+test('an endpoint that is enabled again is sent the pending events immediately', async () => {
+  const { id } = await createEndpoint()
+  receiver.answer = () => new Response(null, { status: 503 })
+  await emit()
+  await eventually(() => statesOf(id), [['pending', 1]])
+  await attemptIn(1)
+  await change(id, { enabled: false })
+  receiver.answer = () => new Response(null, { status: 204 })
+  await change(id, { enabled: true })
+  await eventually(() => statesOf(id), [['delivered', 2]])
+})
+
+test('an organisation may test its endpoints ten times a minute', async () => {
+  const [{ id }, other] = [await createEndpoint(), await service.createTenant()]
+  const elsewhere = await createEndpoint({}, other)
+  service.clock.set('2026-11-15T12:00:00Z')
+  for (let number = 0; number < 10; number += 1) expect((await sendPing(id)).status).toBe(200)
+  const { status, body, headers } = await sendPing(id)
+  expect([status, body.error.limited_by, headers.get('retry-after')]).toEqual([429, 'organisation_rate', '6'])
+  expect(receiver.received).toHaveLength(10)
+  expect((await service.post(`${path}/${elsewhere.id}/test`, await adminOf(other))).status).toBe(200)
+})
+
 /** Makes the last attempt of an event, and answers it after a change. Attempts that follow are answered with 204. */
 async function changeDuringAttempt(status: number, makeChange: (event: string) => Promise<unknown>) {
   const changed = Promise.withResolvers<void>()

@@ -95,21 +95,32 @@ test('what is secret of a URL is in no answer and no audit entry', async () => {
 test('a rotation keeps the old secret for the overlap, a day by default, or not at all', async () => {
   const { id, secret: first } = await create()
   const stored = () => service.services.db.sql`
-    select secret, old_secret, old_secret_ends_at from webhook_endpoints where public_id = ${id}`
+    select secret, to_json(old_secrets) as old_secrets, old_secret_ends_at from webhook_endpoints where public_id = ${id}`
   service.clock.set('2026-11-10T12:00:00.000Z')
   const rotate = (json: object) => service.post(`${path}/${id}/rotate`, admin.key, json)
   const second = (await rotate({})).body.data
   expect(second.old_secret_ends_at).toBe('2026-11-11T12:00:00.000Z')
   const until = new Date(second.old_secret_ends_at)
-  expect(await stored()).toEqual([{ secret: second.secret, old_secret: first, old_secret_ends_at: until }])
+  expect(await stored()).toEqual([{ secret: second.secret, old_secrets: [first], old_secret_ends_at: until }])
   const third = (await rotate({ overlap_seconds: 0 })).body.data
-  expect(await stored()).toEqual([{ secret: third.secret, old_secret: null, old_secret_ends_at: null }])
+  expect(await stored()).toEqual([{ secret: third.secret, old_secrets: [], old_secret_ends_at: null }])
   const [last] = (await service.get('/audit?limit=1', admin.key)).body.data
   expect(last).toMatchObject({ action: 'endpoint.rotated', subject: id, details: { old_secret_ends_at: null } })
   for (const overlap_seconds of [-1, 2_592_001, 1.5, '60', null]) {
     expect(await rotate({ overlap_seconds })).toMatchObject(invalid('/overlap_seconds'))
   }
   service.clock.reset()
+})
+
+test('a rotation within the overlap keeps the secrets that sign so far, at most four', async () => {
+  const { id, secret } = await create()
+  const secrets = [secret]
+  for (let number = 0; number < 5; number += 1) {
+    secrets.unshift((await service.post(`${path}/${id}/rotate`, admin.key, {})).body.data.secret)
+    const [row] = await service.services.db.sql<{ signing: string[] }>`
+      select to_json(secret || old_secrets) as signing from webhook_endpoints where public_id = ${id}`
+    expect(row?.signing).toEqual(secrets.slice(0, 5))
+  }
 })
 
 test('an organisation has at most 20 endpoints, also of many created at the same time', async () => {

@@ -1,5 +1,6 @@
 // Replicas that share the deliveries of one database.
 import { beforeEach, expect, onTestFinished, test } from 'bun:test'
+import { pruneEvents } from '../../src/webhooks/events.ts'
 import { leaseDeliveries, selectBacklog } from '../../src/webhooks/store_events.ts'
 import { eventually } from '../program.ts'
 import { useOpenDatabase } from '../use.ts'
@@ -103,4 +104,37 @@ test('the backlog is as old as the oldest event that an enabled endpoint waits f
     update webhook_events set created_at = ${oldest} where public_id = ${await emitOn(db, org)}`
   await emitOn(db, org)
   expect(await selectBacklog(db.sql)).toMatchObject({ oldest })
+})
+
+test('after a failure an endpoint is sent nothing for a second, however many events are due', async () => {
+  const times: number[] = []
+  const { sent } = start(async () => {
+    times.push(performance.now())
+    return 503
+  })
+  const org = await addEndpoints(db, 1, 'any')
+  for (let number = 0; number < 5; number += 1) await emitOn(db, org)
+  await eventually(() => sent.length >= 3, true)
+  const pauses = times.slice(1).map((time, index) => time - (times[index] as number))
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(990)
+})
+
+test('of the events that are due for an endpoint, the newest are kept, and the others fail', async () => {
+  const org = await addEndpoints(db, 2, 'any')
+  const events: string[] = []
+  for (let number = 0; number < 5; number += 1) events.push(await emitOn(db, org))
+  // The first event waits for a retry, and one endpoint has received most of them.
+  await db.sql`
+    update webhook_deliveries set next_attempt_at = now() + interval '1 hour'
+    where event_id = (select id from webhook_events where public_id = ${events[0] as string})`
+  await db.sql`
+    update webhook_deliveries set status = 'delivered', next_attempt_at = null
+    where endpoint_id = (select max(id) from webhook_endpoints)
+      and event_id in (select id from webhook_events where public_id = any (${events.slice(0, 3)}::text[]))`
+  await pruneEvents(db, new Date(), 2)
+  const states = await Promise.all(
+    events.map(async (event) => (await statesOf(event)).map(([status]) => status).sort()),
+  )
+  const failed = ['delivered', 'failed']
+  expect(states).toEqual([['delivered', 'pending'], failed, failed, ['pending', 'pending'], ['pending', 'pending']])
 })

@@ -77,3 +77,19 @@ test('an organisation is told of each threshold once a month, on any number of r
     expect(await announce(seen)).toEqual(threshold ? [{ ...january, threshold, limit: monthlyLimit }] : [])
   }
 })
+
+test('what was used in the last seconds of a month is told after its end', async () => {
+  const { db } = service.services
+  const { org } = await service.createTenant(1)
+  await insertEndpoints(db, org)
+  await db.sql`
+    insert into signal_usage (organisation_id, month, used)
+    select o.id, '2032-01-01', 1 from organisations o where o.public_id = ${org}`
+  const announce = async (time: string) => {
+    await announceThresholds(db, { now: () => new Date(time) })
+    return (await db.sql`select from webhook_events where dedup_key like 'usage.threshold 2032-01 %'`).length
+  }
+  expect(await announce('2032-02-01T00:10:00Z')).toBe(0)
+  expect(await announce('2032-02-01T00:00:10Z')).toBe(2)
+  expect(await announce('2032-02-01T00:00:25Z')).toBe(2)
+})

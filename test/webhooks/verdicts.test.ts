@@ -10,6 +10,7 @@ import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
 import { createVerdictCheck } from '../../src/webhooks/announce.ts'
+import { changeEndpoint } from '../../src/webhooks/endpoints.ts'
 import { permutationsOf } from '../github/hook.ts'
 import { addSignals, deployed, merged, signals } from '../impact/history.ts'
 import { createTestClock, type TestService } from '../service.ts'
@@ -165,6 +166,34 @@ test.each([
   const other = { ...deployed('c'.repeat(40), '2026-11-14T09:00:01Z'), branch_name: 'next' }
   await recordEntry(db, clock, prompt, other)
   await correct(prompt)
+  for (const positive of [0, 1]) {
+    await send(id, after, positive, 0)
+    await check()
+  }
+  expect(await readAnnounced(org)).toEqual([])
+  await send(id, after, 0, 3_000)
+  await check()
+  expect(await readAnnounced(org)).toEqual(['greeting worse'])
+})
+
+type Chosen = { enabled?: boolean; events?: ('change.live' | 'impact.decided')[]; prompts?: string[] | null }
+
+test.each<[string, Chosen, Chosen]>([
+  ['enabled', { enabled: false }, { enabled: true }],
+  ['changed to other events', { events: ['change.live'] }, { events: ['impact.decided'] }],
+  ['changed to other prompts', { prompts: ['other'] }, { prompts: null }],
+])('an endpoint that is %s is not sent the verdicts from before, but those after', async (_, without, withVerdicts) => {
+  const { org, prompt: id } = await createWatched()
+  const other = await addPrompt(org, 'other')
+  const [row] = await db.sql<{ endpoint: string }>`
+    select e.public_id as endpoint from webhook_endpoints e join organisations o on o.id = e.organisation_id
+    where o.public_id = ${org}`
+  const change = (given: Chosen) => changeEndpoint(db, clock, row?.endpoint as string, given, undefined, operator)
+  await change(without.prompts ? { prompts: [other] } : without)
+  await check()
+  await decide(id)
+  await check()
+  await change(withVerdicts)
   for (const positive of [0, 1]) {
     await send(id, after, positive, 0)
     await check()
