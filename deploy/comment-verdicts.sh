@@ -1,7 +1,7 @@
 #!/bin/sh
 # comment-verdicts.sh: comments on merged pull requests what their changes did, once a verdict is known, and keeps that one
 # comment current. For a scheduled job of GitHub, Gitea or Forgejo (GITHUB_TOKEN) or GitLab (GITLAB_TOKEN, which may comment).
-# Needs prompt-signals, curl and jq on the PATH, PROMPT_SIGNALS_URL and PROMPT_SIGNALS_KEY.
+# Needs prompt-signals, curl, jq and sha256sum on the PATH, PROMPT_SIGNALS_URL and PROMPT_SIGNALS_KEY.
 set -eu
 if [ -n "${GITLAB_CI:-}" ]; then
   home="$CI_PROJECT_URL/-/merge_requests/"
