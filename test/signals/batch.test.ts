@@ -203,13 +203,13 @@ test('1,000 signals of 4 KB are one batch, plain and gzipped', async () => {
   expect(kept).toEqual([...signals, ...signals].map(({ metadata }) => metadata))
 })
 
-test('a batch of 4 MiB is parsed in small parts, also when all of it is numbers to be kept as sent', async () => {
+test('a large batch is parsed signal by signal, also when all of it is numbers to be kept as sent', async () => {
   const signal = `{"value":"positive","metadata":{"list":[${'1.50,'.repeat(3_000)}1.50]}}`
   const parse = spyOn(JSON, 'parse')
   try {
-    const items = await parseBatch(`{"signals":[${Array(270).fill(signal).join()}]}`, new Date(now))
-    expect(items).toHaveLength(270)
-    expect(items[269]).toMatchObject({ metadata: expect.stringContaining('1.50]}') })
+    const items = await parseBatch(`{"signals":[${Array(20).fill(signal).join()}]}`, new Date(now))
+    expect(items).toHaveLength(20)
+    expect(items[19]).toMatchObject({ metadata: expect.stringContaining('1.50]}') })
     expect(Math.max(...parse.mock.calls.map(([text]) => text.length))).toBe(signal.length)
   } finally {
     parse.mockRestore()
