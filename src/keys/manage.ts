@@ -93,7 +93,8 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     // Extending a key's life or changing its restrictions grants its scopes again, so the actor must hold them.
     const changesScopes = given.scopes ?? given.add_scopes ?? given.remove_scopes
     if (changesScopes || changesRestrictions || isExtended) requireGrantable(actor, scopes)
-    if (isExtended || scopes.some((scope) => !key.scopes.includes(scope))) requireLifeWithin(actor, expires_at)
+    const isWidened = changesRestrictions || isExtended || scopes.some((scope) => !key.scopes.includes(scope))
+    if (isWidened) requireLifeWithin(actor, expires_at)
     const values = { name: requireName(name), scopes, expires_at, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)

@@ -1,6 +1,7 @@
 // Keys that stand in web pages: only for pages of their origins, and perhaps for some prompts.
 import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
+import type { Scope } from '../../src/lib/scopes.ts'
 import { invalid } from '../client.ts'
 import { postText } from '../signals/fixtures.ts'
 import { exchange, formatSignal } from '../socket.ts'
@@ -141,6 +142,16 @@ test('a change turns a key into a browser key, and back', async () => {
   expect((await changed({ preset: 'app' })).error.details[0].path).toBe('/origins')
   expect((await changed({ origins: null })).error.details[0].path).toBe('/monthly_limit')
   expect((await changed({ origins: null, monthly_limit: null })).data).toMatchObject({ origins: null })
+})
+
+test('a key that expires does not change the restrictions of a key that outlives it', async () => {
+  const browser = await service.createKey(tenant, ['signals:write'], { origins: [SHOP], monthly_limit: 3 })
+  const scopes: Scope[] = ['keys:write', 'signals:write']
+  const brief = await service.createKey(tenant, scopes, { expires_at: new Date(Date.now() + 60_000) })
+  for (const more of [{ monthly_limit: null }, { origins: ['https://example.com'] }, { prompts: null }]) {
+    expect(await service.patch(`/keys/${browser.id}`, brief.key, more)).toMatchObject(invalid('/expires_at'))
+  }
+  expect((await service.patch(`/keys/${browser.id}`, brief.key, { name: 'Shop' })).status).toBe(200)
 })
 
 const noOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
