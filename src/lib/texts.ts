@@ -1,9 +1,10 @@
 import { invalid } from '../errors.ts'
+import { showHidden } from './hidden.ts'
 
 export const maxTextLength = 200
 
-/** Removes characters that could steer a terminal: control characters and changes of the writing direction. */
-export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
+/** Removes control characters, which could steer a terminal, and shows hidden ones. */
+export const oneLine = (text: string): string => showHidden(text.replace(/\p{Cc}+/gu, ' '))
 
 /** Whether the text has no control characters and no half of a surrogate pair, which Postgres does not store. */
 export const isPlain = (text: string): boolean => !/\p{Cc}/u.test(text) && text.isWellFormed()

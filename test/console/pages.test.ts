@@ -282,11 +282,11 @@ test('a change that is opened shows how its difference moved, and the health of 
   await detail.waitFor({ state: 'detached' })
 })
 
-test('a change that is opened shows the words that it took out and put in, where texts are stored', async () => {
+test('a change that is opened shows the words that it took out and put in, also hidden ones, where texts are stored', async () => {
   const { id } = (await own.service.post('/prompts', own.admin, { name: 'worded' })).body.data
   const { db, clock } = own.service.services
   await setStoreText(db, clock, own.tenant.org, true)
-  const texts = ['Greet the user by name.', 'Greet the user <b>warmly</b>.']
+  const texts = ['Greet the user by name.', 'Greet the user <b>\u202ewarmly</b>.']
   const entries = texts.map((text, index) => ({
     prompt_id: id,
     ...deployed(`${index + 1}`.repeat(40), daysAgo(2 - index)),
@@ -297,7 +297,7 @@ test('a change that is opened shows the words that it took out and put in, where
   await page.getByRole('table', { name: 'Changes' }).getByRole('link', { name: 'Details' }).first().click()
   const diff = page.locator('.diff')
   await diff.locator('ins').first().waitFor()
-  expect(await diff.locator('ins, del').allTextContents()).toEqual(['by name', '<b>warmly</b>'])
+  expect(await diff.locator('ins, del').allTextContents()).toEqual(['by name', '<b>\\u{202e}warmly</b>'])
   expect(await findBarriers(page)).toEqual([])
 })
 

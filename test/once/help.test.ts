@@ -54,6 +54,9 @@ test('a table fits 120 columns: it cuts the widest texts, leaves out empty colum
   expect(draw([{ name: `${'n'.repeat(118)}😀!` }], ['name…'])[1]).toBe(`${'n'.repeat(118)}…`)
 })
 
-test('a text keeps its lines and tabs, and cannot steer the terminal', () => {
-  expect(show((output) => output.text('-\t\ta\u001b[31m\n+\u202eb\n'))).toBe('-\t\ta [31m\n+ b\n')
+test('a text keeps its lines and tabs, cannot steer the terminal, and hides nothing', () => {
+  expect(show((output) => output.text('-\t\ta\u001b[31m\n+\u202eb\n'))).toBe('-\t\ta [31m\n+\\u{202e}b\n')
+  const emojis = '\u{1f469}\u200d\u{1f680} \u2764\ufe0f\u200d\u{1f525}'
+  const given = `${emojis} a\u200bb\u{e0041}\u{e0100}\u00ad\n`
+  expect(show((output) => output.text(given))).toBe(`${emojis} a\\u{200b}b\\u{e0041}\\u{e0100}\\u{ad}\n`)
 })

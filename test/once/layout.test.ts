@@ -192,6 +192,7 @@ const roomsAllowed: Record<string, string[]> = {
 /** What the service and the console share, with the rooms that use it. It takes nothing else with it into the browser. */
 const sharedWithConsole: Record<string, string[]> = {
   'src/lib/counts.ts': ['parts', 'chart'],
+  'src/lib/hidden.ts': ['parts'],
   'src/impact/rate.ts': ['pages', 'parts', 'chart'],
   'src/impact/sentence.ts': ['pages', 'parts'],
   'src/lib/repository_links.ts': ['pages', 'parts'],

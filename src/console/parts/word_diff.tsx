@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import { showHidden } from '../../lib/hidden.ts'
 
 type Part = { value: string; added?: boolean; removed?: boolean }
 
@@ -28,7 +29,7 @@ export function WordDiff({ before, after }: { before: string; after: string }) {
     <pre class="diff">
       {parts.map(({ value, added, removed }, index) => {
         const Tag = added ? 'ins' : removed ? 'del' : 'span'
-        return <Tag key={`${index} ${Tag}`}>{value}</Tag>
+        return <Tag key={`${index} ${Tag}`}>{showHidden(value)}</Tag>
       })}
     </pre>
   )
