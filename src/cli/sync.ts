@@ -12,7 +12,7 @@ import { type Call, dataOf, errorOf, readRows } from './rest.ts'
 export const commands: Command[] = [
   {
     usage:
-      'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB] [--map FILE] [--text] [--dry-run]',
+      'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB]… [--exclude GLOB]… [--map FILE] [--text] [--dry-run]',
     description: 'syncs prompt histories from a git clone; --create registers a prompt for every matching file',
     ifInterrupted: 'Run it again to complete the sync.',
     check(args) {
@@ -20,6 +20,7 @@ export const commands: Command[] = [
       if (args.options['dry-run'] && args.text('map') !== null) {
         throw new UsageError('--map is not written by a --dry-run')
       }
+      if (args.list('exclude') && !args.list('create')) throw new UsageError('--exclude needs --create')
     },
     run: (context) => withApi(context, 'ci', (opened, call) => sync(opened, openTarget(call))),
   },
@@ -71,7 +72,8 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
       target,
       isDryRun,
       withTexts: args.options.text === true,
-      createGlob: args.text('create'),
+      createGlobs: args.list('create') ?? [],
+      excludeGlobs: args.list('exclude') ?? [],
       now: clock.now(),
     },
     onProgress: progress.count,

@@ -48,8 +48,9 @@ export type Plan = {
 }
 
 export type PlanOptions = {
-  /** Files that match get a prompt; null for none. */
-  createGlob: string | null
+  /** Files that match one of these get a prompt, unless they match one of the others. */
+  createGlobs: string[]
+  excludeGlobs: string[]
   now: Date
   onProgress(done: number, noun: string, share: number | null): void
 }
@@ -58,9 +59,9 @@ export async function planSync(
   git: Git,
   repository: Repository,
   linked: LinkedFile[],
-  { createGlob, now, onProgress }: PlanOptions,
+  { createGlobs, excludeGlobs, now, onProgress }: PlanOptions,
 ): Promise<Plan> {
-  if (linked.length === 0 && createGlob === null) {
+  if (linked.length === 0 && createGlobs.length === 0) {
     throw new Error(
       `No prompt is linked to a file of ${repository.name}. Link prompts (prompts link), or create one for each ` +
         "file that matches a pattern: --create 'prompts/**/*.md'",
@@ -73,8 +74,7 @@ export async function planSync(
   )
 
   const prompts = findFiles(repository, linked, trackMissing(branchCommits, changes))
-  const { created, skipped } =
-    createGlob === null ? { created: [], skipped: [] } : listNew(repository, createGlob, [...linked, ...prompts])
+  const { created, skipped } = listNew(repository, createGlobs, excludeGlobs, [...linked, ...prompts])
   prompts.push(...created)
   const [first] = skipped
   if (prompts.length === 0 && first) throw new Error(`No prompt can be created: ${first.path} ${first.problem}`)
@@ -155,19 +155,27 @@ function explainUnknown(tree: Repository['tree'], path: string): string {
   return submodule ? `is in the submodule ${decode(submodule)}, a separate repository` : 'was never on the branch'
 }
 
-/** Lists the files that get a prompt, and those that match but cannot. Throws if no file matches. */
-function listNew({ name, branch, tree }: Repository, glob: string, known: { path: string }[]) {
-  const matches = compileGlob(glob)
+/** Lists the files that get a prompt, and those that match but cannot. Throws if no file matches a pattern. */
+function listNew({ name, branch, tree }: Repository, globs: string[], excluded: string[], known: { path: string }[]) {
   const taken = new Set(known.map(({ path }) => path))
-  const matching = [...tree].filter(([bytes]) => matches(decode(bytes)))
-  if (matching.length === 0) {
-    throw new Error(
-      `No file on ${branch} matches ${glob}. A pattern is a path from the root of the repository, in quotation marks.`,
-    )
+  const isExcluded = excluded.map(compileGlob)
+  // A file has the name that the first pattern gives it.
+  const globOf = new Map<string, string>()
+  for (const glob of globs) {
+    const matches = compileGlob(glob)
+    const matching = [...tree.keys()].filter((bytes) => matches(decode(bytes)))
+    if (matching.length === 0) {
+      throw new Error(
+        `No file on ${branch} matches ${glob}. A pattern is a path from the root of the repository, in quotation marks.`,
+      )
+    }
+    for (const bytes of matching) if (!globOf.has(bytes)) globOf.set(bytes, glob)
   }
   const created: SyncedPrompt[] = []
   const skipped: SkippedFile[] = []
-  for (const [bytes, kind] of matching) {
+  for (const [bytes, kind] of tree) {
+    const glob = globOf.get(bytes)
+    if (glob === undefined || isExcluded.some((matches) => matches(decode(bytes)))) continue
     const path = pathText(bytes)
     if (path !== undefined && taken.has(path)) continue
     const named = kind === 'file' ? nameFile(name, glob, path) : { problem: `is a ${kind}` }

@@ -88,6 +88,29 @@ test('an empty service gets every prompt and its history, moves the link of a re
   expect(setLive.sort()).toEqual([id, changes[1]?.prompt, changes[2]?.prompt].sort())
 })
 
+test('several patterns create prompts, except for files that one of --exclude matches', async () => {
+  const org = await createOrganisation()
+  const patterns = [
+    '--create',
+    'prompts/f*.md',
+    '--create',
+    '**/*.md',
+    '--exclude',
+    'README.*',
+    '--exclude',
+    '**/{r,x}*.md',
+  ]
+  const changes = await operator.json('sync', clone, '--org', org, ...patterns, '--dry-run')
+  const created = changes.filter(({ change }) => change === 'created').map(({ path, name }) => [path, name])
+  expect(created).toEqual([
+    ['prompts/farewell.md', 'farewell'],
+    ['prompts/welcome.md', 'prompts/welcome'],
+  ])
+  expect(await run(['sync', clone, '--org', org, '--exclude', '*.md'])).toMatchObject({
+    ...{ status: 2, stderr: expect.stringContaining('--exclude needs --create') },
+  })
+})
+
 test('over REST it makes the same histories with a key that can write prompts, and repeats them with one that cannot', async () => {
   const org = await createOrganisation()
   const { key: admin } = await operator.one('keys', 'create', '--org', org, '--preset', 'admin')

@@ -10,13 +10,16 @@ import { type Clone, createClone, gitEnvironment, grow } from '../git/clone.ts'
 
 const now = new Date('2026-06-01T00:00:00Z')
 
-type Options = { paths?: string[]; createGlob?: string | null; repository?: string }
+type Options = { paths?: string[]; createGlobs?: string[]; excludeGlobs?: string[]; repository?: string }
 
-async function plan({ folder }: Clone, { paths = ['a.md'], createGlob = null, repository }: Options = {}) {
+async function plan(
+  { folder }: Clone,
+  { paths = ['a.md'], createGlobs = [], excludeGlobs = [], repository }: Options = {},
+) {
   const git = createGit(folder, gitEnvironment, new AbortController().signal)
   const opened = await openRepository(git, folder, { branch: null, repository: repository ?? null })
   const linked = paths.map((path, index) => ({ id: `pmt_${index}`, path, liveBranch: 'main' }))
-  return planSync(git, opened, linked, { createGlob, now, onProgress() {} })
+  return planSync(git, opened, linked, { createGlobs, excludeGlobs, now, onProgress() {} })
 }
 
 /** The entries of a.md, or of the files given, oldest first. Of deploys, Ada and 1 January nothing is said. */
@@ -215,7 +218,7 @@ describe('names', () => {
       main: Second at a | a.md=Another,file.
       main: Second away | a.md>${second}
       main: Third at a | a.md=And,a,third.`)
-    expect(await story(clone, { paths: [], createGlob: '*.md' })).toEqual([
+    expect(await story(clone, { paths: [], createGlobs: ['*.md'] })).toEqual([
       ...[`10 ${first}: First at y`, `11 ${first}: First to a`, `12 ${first}: First away`],
       ...[`13 ${second}: Second at a`, `14 ${second}: Second away`, '15 a.md: Third at a'],
     ])
@@ -247,7 +250,7 @@ describe('names', () => {
       topic: To b | a.md>b.md
       topic: Rewrite | b.md
       main: ${topicMerge} | +topic`)
-    expect((await plan(clone, { createGlob: '*.md' })).prompts).toMatchObject([{ path: 'b.md', movedFrom: 'a.md' }])
+    expect((await plan(clone, { createGlobs: ['*.md'] })).prompts).toMatchObject([{ path: 'b.md', movedFrom: 'a.md' }])
     expect(await story(clone)).toEqual(['10 Begin', `13 ${merged} of To b, Rewrite`])
   })
 
@@ -285,7 +288,7 @@ describe('names', () => {
     const stdin = Buffer.from(odd.map((name) => `100644 ${blob}\tprompts/${name}.md\0`).join(''), 'latin1')
     Bun.spawnSync(['git', '-C', folder, 'update-index', '-z', '--index-info'], { env: gitEnvironment, stdin })
     clone.commit('Add')
-    const { prompts, skipped } = await plan(clone, { paths: [], createGlob: 'prompts/**/*.md' })
+    const { prompts, skipped } = await plan(clone, { paths: [], createGlobs: ['prompts/**/*.md'] })
     const unusable = 'has a name that no prompt can have'
     expect(skipped).toEqual([
       { path: 'prompts/ .md', problem: unusable },
