@@ -13,6 +13,7 @@ export const explanations: Record<string, string> = {
   '--admin': 'a key that may change things, too',
   '--after': 'continues after the signal with this id',
   '--all-orgs': 'the signals of every organisation',
+  '--also': 'records a branch beside the one that the prompts follow',
   '--archived': 'which prompts: those in use (false), archived (true) or all; default: false',
   '--base': 'id of the earlier change',
   '--before': `${time}: only what is older`,

@@ -12,7 +12,7 @@ import { type Call, dataOf, errorOf, readRows } from './rest.ts'
 export const commands: Command[] = [
   {
     usage:
-      'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB]… [--exclude GLOB]… [--map FILE] [--text] [--dry-run]',
+      'sync [DIR] --org ORG|--url URL [--branch B] [--also] [--repository REPOSITORY|URL] [--create GLOB]… [--exclude GLOB]… [--map FILE] [--text] [--dry-run]',
     description: 'syncs prompt histories from a git clone; --create registers a prompt for every matching file',
     ifInterrupted: 'Run it again to complete the sync.',
     check(args) {
@@ -72,6 +72,7 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
       target,
       isDryRun,
       withTexts: args.options.text === true,
+      isAlso: args.options.also === true,
       createGlobs: args.list('create') ?? [],
       excludeGlobs: args.list('exclude') ?? [],
       now: clock.now(),

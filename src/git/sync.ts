@@ -31,6 +31,8 @@ export type SyncOptions = PlanOptions & {
   isDryRun: boolean
   /** Whether the texts of the files are stored, too. */
   withTexts?: boolean
+  /** Whether the branch is recorded beside the one that the prompts follow. */
+  isAlso?: boolean
   onChange(change: SyncChange): void
 }
 
@@ -57,6 +59,7 @@ const maxBytesPerCall = 500_000
 export async function syncRepository(options: SyncOptions): Promise<SyncResult> {
   const { git, repository, target, isDryRun, onProgress } = options
   const linked = await target.listLinked(repository.name)
+  if (!options.isAlso) requireFollowed(repository, linked)
   const plan = await withoutOldNames(options, await planSync(git, repository, linked, options))
   const { prompts, commits, lastLandedAt } = plan
   for (const file of plan.skipped) options.onChange({ change: 'skipped', prompt: null, ...file })
@@ -85,12 +88,22 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
   return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, withoutLiveBranch, map }
 }
 
+/** Throws if prompts follow branches, but none this one: it would become a second history of each. */
+function requireFollowed({ branch }: Repository, linked: LinkedFile[]): void {
+  const followed = new Set(linked.flatMap(({ liveBranch }) => liveBranch ?? []))
+  if (followed.size === 0 || followed.has(sanitizeBranch(branch))) return
+  throw new Error(
+    `The prompts follow ${[...followed].join(', ')}, not ${branch}. To record ${branch} as well, add --also. If it ` +
+      'replaces the other branch: prompts update PROMPT --live-branch',
+  )
+}
+
 /** Creates a prompt or moves its link. Returns its id, or null if a dry run does not create it. */
 async function createOrMovePrompt(options: SyncOptions, prompt: SyncedPrompt): Promise<string | null> {
   const { target, repository, isDryRun, onChange } = options
   const { id, name, path, movedFrom, missing } = prompt
   if (id === null) {
-    const created = isDryRun ? null : await createOrFind(target, repository, name, path)
+    const created = isDryRun ? null : await createOrFind(options, name, path)
     onChange({ change: 'created', prompt: created, path, name })
     return created
   }
@@ -103,20 +116,23 @@ async function createOrMovePrompt(options: SyncOptions, prompt: SyncedPrompt): P
 }
 
 /** Another sync, or an earlier attempt whose response was lost, may have created it. */
-async function createOrFind(target: SyncTarget, { name: repository, branch }: Repository, name: string, path: string) {
+async function createOrFind({ target, repository, isAlso }: SyncOptions, name: string, path: string) {
+  const followed = isAlso ? {} : { live_branch: sanitizeBranch(repository.branch) }
   try {
-    return await target.createPrompt({ name, repository, path, live_branch: sanitizeBranch(branch) })
+    return await target.createPrompt({ name, repository: repository.name, path, ...followed })
   } catch (error) {
-    const found = (await target.listLinked(repository)).find((prompt) => prompt.path === path)
+    const found = (await target.listLinked(repository.name)).find((prompt) => prompt.path === path)
     if (!found) throw error
     return found.id
   }
 }
 
 /** Makes the branch live for prompts without a live branch. Returns for how many the key may not do that. */
-async function startLiveBranches({ target, repository, isDryRun }: SyncOptions, linked: LinkedFile[]): Promise<number> {
+async function startLiveBranches(options: SyncOptions, linked: LinkedFile[]): Promise<number> {
+  const { target, repository, isDryRun, isAlso } = options
   const live_branch = sanitizeBranch(repository.branch)
   let rejected = 0
+  if (isAlso) return rejected
   for (const { id, liveBranch } of linked) {
     if (liveBranch === null && !isDryRun && (await target.changePrompt(id, { live_branch })) !== null) rejected += 1
   }

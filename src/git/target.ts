@@ -4,7 +4,7 @@ import type { HistoryBatch, HistoryEntry } from '../history/schema.ts'
 /** A file, and the prompt that is linked to it. */
 export type LinkedFile = { id: string; path: string; liveBranch: string | null }
 
-type NewPrompt = { name: string; repository: string; path: string; live_branch: string }
+type NewPrompt = { name: string; repository: string; path: string; live_branch?: string }
 
 /** What a sync needs of the service: src/cli implements it. */
 export type SyncTarget = {

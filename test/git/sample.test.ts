@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readBlock } from '../documents.ts'
-import { createFolder, type Row, readJsonLines, run } from '../program.ts'
+import { createFolder, type Row, readJsonLines, rejectionOf, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 import { createClone, gitEnvironment, runGit } from './clone.ts'
 
@@ -109,6 +109,30 @@ test('several patterns create prompts, except for files that one of --exclude ma
   expect(await run(['sync', clone, '--org', org, '--exclude', '*.md'])).toMatchObject({
     ...{ status: 2, stderr: expect.stringContaining('--exclude needs --create') },
   })
+})
+
+test('a branch that no prompt follows is recorded only with --also, which makes it live for none', async () => {
+  const org = await createOrganisation()
+  const clone = createClone()
+  clone.change('Begin', 'a.md')
+  await operator.json('sync', clone.folder, '--org', org, '--create', '*.md')
+  clone.git('switch', '--quiet', '--create', 'warmer')
+  clone.change('Warmer', 'b.md')
+  const sync = (...more: string[]) => operator.json('sync', clone.folder, '--org', org, '--create', '*.md', ...more)
+  for (const more of [[], ['--dry-run']]) {
+    const stopped = sync('--branch', 'warmer', ...more)
+    expect(await rejectionOf(stopped)).toContain(
+      'The prompts follow main, not warmer. To record warmer as well, add --also',
+    )
+  }
+  expect(Object.values(await readHistories(org)).flat().length).toBe(1)
+  await sync('--branch', 'warmer', '--also')
+  expect(Object.values(await readHistories(org)).flat().length).toBe(3)
+  const prompts = await operator.json('prompts', 'list', '--org', org)
+  expect(prompts.map(({ path, live_branch }) => [path, live_branch])).toEqual([
+    ['a.md', 'main'],
+    ['b.md', null],
+  ])
 })
 
 test('over REST it makes the same histories with a key that can write prompts, and repeats them with one that cannot', async () => {
