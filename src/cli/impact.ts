@@ -1,4 +1,5 @@
 import { impactOperations } from '../impact/operations.ts'
+import { isUnknown } from '../impact/rate.ts'
 import { type Impact, verdictNames } from '../impact/schema.ts'
 import type { SideBySide } from '../impact/schema_compare.ts'
 import {
@@ -44,9 +45,9 @@ type ImpactBody = {
 }
 
 function showImpact({ args, output }: Context, { data, pagination }: ImpactBody): void {
-  const [newest, other] = data
+  const [newest] = data
   if (newest) {
-    output.say(describeChange(newest, args.text('base') === null ? undefined : other?.change))
+    output.say(describeChange(newest, args.text('base') !== null))
     output.say(`${comparisonKinds.beforeAfter}\n`)
   }
   const { total_count: count, total_pages: pages, current_page: page } = pagination
@@ -95,17 +96,19 @@ const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
 
 function columnsFor(impacts: Impact[]): Column<Impact>[] {
   // All bars share one scale, so that they can be compared.
-  const reach = Math.max(...impacts.flatMap(({ difference: d }) => (d ? [-d.low, d.high] : [])), 0.01)
+  const known = impacts.flatMap(({ difference }) => (difference && !isUnknown(difference) ? difference : []))
+  const reach = Math.max(...known.flatMap(({ low, high }) => [-low, high]), 0.01)
   return [
     { name: 'verdict', cell: ({ verdict }) => (verdict ? `${verdictSigns[verdict]} ${verdict}` : '-') },
     {
       name: 'difference',
       cell({ rate, difference }) {
         const shown = rate && difference && showDifference(rate, difference)
-        return shown ? `${shown.points} (${shown.low}…${shown.high})` : '-'
+        if (!shown) return '-'
+        return isUnknown(difference) ? shown.points : `${shown.points} (${shown.low}…${shown.high})`
       },
     },
-    { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : '') },
+    { name: '', cell: ({ difference: d }) => (d && !isUnknown(d) ? drawInterval(d, reach) : '') },
     { name: 'positive', cell: ({ rate }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
     { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
     { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },

@@ -5,8 +5,8 @@ import { lastStorableInstant } from '../lib/times.ts'
 /** A change, from when it went live until the next change did. */
 export type ChangeWindow = {
   id: number
-  /** The change before it. Null for the first change, and for one that was read only as the change before another. */
-  before_id: number | null
+  /** The changes before it, the nearest first. None for a change that was read only as one before another. */
+  earlier_ids: number[]
   created_at: Date
   /** Null while it is live. */
   live_until: Date | null

@@ -7,8 +7,8 @@ import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './attribute.ts'
-import { compareWindows, effectiveCounts, verdictFor } from './compare.ts'
-import { differenceOf, rateOf } from './rate.ts'
+import { compareWindows, fewestBaseSignals } from './compare.ts'
+import { rateOf } from './rate.ts'
 import { defaultMargin, type Impact, type ImpactQuery, type Pair } from './schema.ts'
 import {
   type Change,
@@ -18,8 +18,9 @@ import {
   selectNewestChanges,
   selectSignalCounts,
 } from './store.ts'
+import { estimateWander, showWander, wanderDays } from './wander.ts'
 
-/** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
+/** A page of changes, newest first, each compared with its base; or two changes, head first. */
 type ComparedPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
@@ -71,8 +72,8 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
 }
 
 /**
- * Compares each prompt's live change and its newest changes since `since`, at most `limit` per prompt, with the changes
- * before them. Returns the decided ones. Needs a transaction with one snapshot.
+ * Compares each prompt's live change and its newest changes since `since`, at most `limit` per prompt, with their bases.
+ * Returns the decided ones. Needs a transaction with one snapshot.
  */
 export async function readDecidedImpacts(
   sql: Sql,
@@ -84,35 +85,40 @@ export async function readDecidedImpacts(
   const recent = await selectNewestChanges(sql, organisationId, promptIds, { since, limit })
   const ids = recent.map(({ id }) => id)
   const { changes, commits } = await readChanges(sql, organisationId, promptIds, ids)
-  const compared = changes.filter(({ before_id }) => before_id !== null)
-  const comparable = new Set(compared.map(({ prompt_id }) => prompt_id))
+  const comparable = new Set(changes.flatMap(({ earlier_ids, prompt_id }) => (earlier_ids.length > 0 ? prompt_id : [])))
   const counted = changes.filter(({ prompt_id }) => comparable.has(prompt_id))
-  const counts = await countSignals(sql, organisationId, counted, commits)
-  return compared.flatMap((change) => {
-    const [countsBefore, own] = [counts.get(change.before_id as number), counts.get(change.id)]
-    if (!countsBefore || !own) return []
-    const { base, head } = effectiveCounts(daysOf(countsBefore), daysOf(own))
-    // Most are undecided, and showImpact would spend far more time on their forecast than the interval takes.
-    if (verdictFor(differenceOf(base, head), defaultMargin) === 'undecided') return []
-    return { promptId: change.prompt_id, impact: showImpact(change, own, countsBefore, defaultMargin) as DecidedImpact }
+  const known = await addSignalCounts(sql, organisationId, counted, commits)
+  return recent.flatMap(({ id, prompt_id }) => {
+    const impact = showImpact(known, id, defaultMargin)
+    return impact && isDecided(impact) ? { promptId: prompt_id, impact } : []
   })
 }
 
 export type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
 
-/** Reads the given changes of prompts and the change before each, and the commits of all changes of each prompt. */
+const isDecided = (impact: Impact): impact is DecidedImpact => impact.verdict !== null && impact.verdict !== 'undecided'
+
+/** Reads the given changes of prompts and those before each, and the commits of all changes of each prompt. */
 async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
   const [changes, rows] = await Promise.all([
-    selectChanges(sql, organisationId, ids),
+    selectChanges(sql, organisationId, ids, wanderDays),
     selectChangeCommits(sql, organisationId, promptIds),
   ])
   const commits = new Map(rows.map((row) => [row.prompt_id, row.commits]))
   return { changes: changes.filter((change) => promptIds.includes(change.prompt_id)), commits }
 }
 
+/** Changes and the signals of each, by their ids. */
+type KnownChanges = { changes: Map<number, Change>; counts: Map<number, ChangeCounts> }
+
 /** Counts the signals of each change. `commits` are those of all changes of each prompt. */
-async function countSignals(sql: Sql, organisationId: number, changes: Change[], commits: Map<number, string[]>) {
-  if (changes.length === 0) return new Map<number, ChangeCounts>()
+async function addSignalCounts(
+  sql: Sql,
+  organisationId: number,
+  changes: Change[],
+  commits: Map<number, string[]>,
+): Promise<KnownChanges> {
+  if (changes.length === 0) return { changes: new Map(), counts: new Map() }
   const prompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].map(([id, own]) => {
     return { id, own, bounds: boundsOf(own), all: commits.get(id) ?? [] }
   })
@@ -122,16 +128,24 @@ async function countSignals(sql: Sql, organisationId: number, changes: Change[],
     return { id, ...splitBounds(bounds), commits: all, long, short, shown }
   })
   const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, counted), ({ promptId }) => promptId)
-  return new Map(prompts.flatMap(({ id, own, bounds, all }) => [...attribute(own, bounds, all, signals.get(id) ?? [])]))
+  const ofPrompts = prompts.flatMap(({ id, own, bounds, all }) => [
+    ...attribute(own, bounds, all, signals.get(id) ?? []),
+  ])
+  return { changes: new Map(changes.map((change) => [change.id, change])), counts: new Map(ofPrompts) }
 }
 
-/** Reads the given changes of prompts and the change before each, with their signals. Leaves out ids that are not changes. */
-export async function readChangeCounts(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
+/** Reads the given changes of prompts and those before each, with their signals. Leaves out ids that are not changes. */
+export async function readChangeCounts(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  ids: number[],
+): Promise<KnownChanges> {
   const { changes, commits } = await readChanges(sql, organisationId, promptIds, ids)
-  return { changes, counts: await countSignals(sql, organisationId, changes, commits) }
+  return addSignalCounts(sql, organisationId, changes, commits)
 }
 
-/** Compares each given change of prompts with the one before it, or only the head of a pair with its base. */
+/** Compares each given change of prompts with its base, or only the head of a pair with the base of the pair. */
 export async function compareChanges(
   sql: Sql,
   organisationId: number,
@@ -140,31 +154,66 @@ export async function compareChanges(
   margin: number,
   pair?: Pair,
 ) {
-  const { changes, counts } = await readChangeCounts(sql, organisationId, promptIds, ids)
-  const byId = new Map(changes.map((change) => [change.id, change]))
-  return ids.flatMap((id) => {
-    const change = byId.get(id)
-    if (!change) return []
-    const beforeId = pair ? (id === pair.head ? pair.base : null) : change.before_id
-    const countsBefore = (beforeId !== null && counts.get(beforeId)) || null
-    return showImpact(change, counts.get(id) as ChangeCounts, countsBefore, margin)
-  })
+  const known = await readChangeCounts(sql, organisationId, promptIds, ids)
+  return ids.flatMap((id) => showImpact(known, id, margin, pair && (id === pair.head ? pair.base : null)) ?? [])
 }
 
-function showImpact(change: Change, counts: ChangeCounts, countsBefore: ChangeCounts | null, margin: number): Impact {
+type Base = { change: Change; skipped: number }
+
+/**
+ * What a change is compared with: the nearest earlier change with enough signals, else the one before it; null for the
+ * first. Exactly the given one, if one is given.
+ */
+function findBase(
+  { changes, counts }: KnownChanges,
+  { earlier_ids }: Change,
+  given: number | null | undefined,
+): Base | null {
+  const hasEnough = (id: number) => totalOf(counts.get(id) as ChangeCounts) >= fewestBaseSignals
+  const id = given === undefined ? (earlier_ids.find(hasEnough) ?? earlier_ids[0]) : given
+  const change = changes.get(id ?? 0)
+  return change ? { change, skipped: given === undefined ? earlier_ids.indexOf(change.id) : 0 } : null
+}
+
+/** Which change a change is compared with, and how the rate wanders by itself: by the days of both and those before. */
+export function findBasis(known: KnownChanges, change: Change, given?: number | null) {
+  const base = findBase(known, change, given)
+  const past = new Set([...change.earlier_ids, ...(base ? [base.change.id, ...base.change.earlier_ids] : [])])
+  const windows = [...past]
+    .flatMap((id) => known.changes.get(id) ?? [])
+    .toSorted((a, b) => Number(a.created_at) - Number(b.created_at))
+    .map(({ id }) => daysOf(known.counts.get(id) as ChangeCounts))
+  return { base, windows }
+}
+
+export const showBase = ({
+  change: { id, commit_sha, pr_number, title },
+  skipped,
+}: Base): NonNullable<Impact['base']> => ({
+  ...{ id, commit_sha, pr_number, title },
+  skipped,
+})
+
+/** Undefined for an id that is not a change. */
+function showImpact(known: KnownChanges, id: number, margin: number, given?: number | null): Impact | undefined {
+  const [change, counts] = [known.changes.get(id), known.counts.get(id)]
+  if (!change || !counts) return undefined
+  const { base, windows } = findBasis(known, change, given)
+  const [baseDays, headDays] = [base && daysOf(known.counts.get(base.change.id) as ChangeCounts), daysOf(counts)]
+  const wander = estimateWander([...windows, headDays])
+  const isOver = change.live_until !== null
+  const compared = baseDays && compareWindows(baseDays, headDays, wander, { margin, isOver })
   const { positive, negative, by_commit } = counts
-  const compared = countsBefore && compareWindows(daysOf(countsBefore), daysOf(counts), margin)
   const total = totalOf(counts)
   return {
     change: showTitledEntry(change),
+    base: base && showBase(base),
     window: { from: change.created_at.toISOString(), until: change.live_until?.toISOString() ?? null },
     signals: { positive, negative, total, by_commit, by_time: total - by_commit },
     rate: rateOf(counts),
     difference: compared?.difference ?? null,
     verdict: compared?.verdict ?? null,
     signals_needed: compared?.signalsNeeded ?? null,
-    effective: compared?.difference
-      ? { signals: Math.round(total / compared.designEffect), design_effect: compared.designEffect }
-      : null,
+    wander: compared?.difference ? showWander(wander) : null,
   }
 }

@@ -7,12 +7,12 @@ import { invalidQuery } from '../lib/params.ts'
 import { lastStorableInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, type DayCounts, daysOf, splitBounds } from './attribute.ts'
-import { compareSides, type DayPair, effectiveCounts, verdictFor } from './compare.ts'
-import { differenceOf } from './rate.ts'
-import { readChangeCounts } from './read.ts'
+import { compareSides, compareWindows, type DayPair } from './compare.ts'
+import { findBasis, readChangeCounts, showBase } from './read.ts'
 import { type ChangeDays, type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
 import { selectSignalCounts } from './store.ts'
 import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_lists.ts'
+import { estimateWander } from './wander.ts'
 
 /** More commits with the same beginning are ambiguous anyway. */
 const maxKnownCommits = 100
@@ -75,21 +75,21 @@ export function resolveCommit(given: string, known: KnownCommit[]): ResolvedComm
   return { commit, names: [...new Set([commit, ...names.filter((name) => find(name) === commit)])] }
 }
 
-/** Compares a change with the one before it, day by day since it went live, by the data of today. */
+/** Compares a change with its base, day by day since it went live, by the data of today. */
 export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
-  const { changes, counts } = await readChangeCounts(sql, prompt.organisationId, [prompt.id], [entryId])
-  const change = changes.find(({ id }) => id === entryId)
+  const known = await readChangeCounts(sql, prompt.organisationId, [prompt.id], [entryId])
+  const change = known.changes.get(entryId)
   if (!change) throw notFound()
-  const before = changes.find(({ id }) => id === change.before_id)
-  const own = counts.get(entryId) as ChangeCounts
-  const countsBefore = before && (counts.get(before.id) as ChangeCounts)
-  const [baseDays, headDays] = [countsBefore ? daysOf(countsBefore) : null, daysOf(own)]
+  const { base, windows } = findBasis(known, change)
+  const own = known.counts.get(entryId) as ChangeCounts
+  const ofBase = base && (known.counts.get(base.change.id) as ChangeCounts)
+  const [baseDays, headDays] = [ofBase && daysOf(ofBase), daysOf(own)]
   return {
     change: showTitledEntry(change),
-    before: before ? showTitledEntry(before) : null,
-    days: differenceByDay(baseDays, headDays, margin),
+    base: base && showBase(base),
+    days: differenceByDay(windows, baseDays, headDays, margin),
     health: {
-      before: countsBefore && baseDays ? describeHealth(countsBefore, baseDays.length) : null,
+      base: ofBase && baseDays ? describeHealth(ofBase, baseDays.length) : null,
       change: describeHealth(own, headDays.length),
     },
   }
@@ -104,21 +104,21 @@ function describeHealth(counts: ChangeCounts, days: number) {
 const maxShownDays = 366
 
 /**
- * The difference after each day of a change: between its signals up to then and all those of the change before it. Null for
- * the first change.
+ * The difference after each day of a change: between its signals up to then and all those of its base. Null for the first
+ * change.
  */
-function differenceByDay(baseDays: DayCounts[] | null, headDays: DayCounts[], margin: number) {
+function differenceByDay(windows: DayCounts[][], baseDays: DayCounts[] | null, headDays: DayCounts[], margin: number) {
   const first = Math.max(headDays.length - maxShownDays, 0)
   return headDays.slice(first).map(({ date, positive, negative }, index) => {
-    const { designEffect, base, head } = effectiveCounts(baseDays ?? [], headDays.slice(0, first + index + 1))
-    const difference = differenceOf(base, head)
+    const days = headDays.slice(0, first + index + 1)
+    const compared =
+      baseDays && compareWindows(baseDays, days, estimateWander([...windows, days]), { margin, isOver: true })
     return {
       date,
       positive,
       negative,
-      difference,
-      verdict: baseDays && verdictFor(difference, margin),
-      design_effect: difference && designEffect,
+      difference: compared?.difference ?? null,
+      verdict: compared?.verdict ?? null,
     }
   })
 }

@@ -72,9 +72,23 @@ export const verdict = Type.Union([...verdictNames.map((name) => Type.Literal(na
     'undecided: none of these; null for the first change',
 })
 
+export const base = nullable(
+  Type.Object(
+    {
+      ...Type.Pick(HistoryEntry, ['id', 'commit_sha', 'pr_number']).properties,
+      title: nullable(Type.String(), 'Null if the entry has none'),
+      skipped: { ...count, description: 'How many changes between them had too few signals to compare with' },
+    },
+    { title: 'ImpactBase' },
+  ),
+  'What the change is compared with: the nearest earlier change with at least 50 signals, of the ten before it and of 90 days, else ' +
+    'the change before it; null for the first change',
+)
+
 export const Impact = Type.Object(
   {
     change: HistoryEntry,
+    base,
     window: Type.Object(
       { from: time, until: nullable(time, 'Null while it is live') },
       { title: 'LiveWindow', description: 'When the change was live' },
@@ -92,25 +106,21 @@ export const Impact = Type.Object(
     rate,
     difference: nullable(
       estimate,
-      'Its rate minus that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
-        'null for the first change, and while either change has no signals',
+      'Its rate minus that of its base, from -1 to 1, with an interval that stays valid however often one looks, and is -1 to ' +
+        '1 while there are too few signals; null for the first change, and while either change has no signals',
     ),
     verdict,
     signals_needed: nullable(
       count,
-      'About how many more signals of the change would decide it at the current rates; null when it is decided, or when no ' +
-        'number would be enough',
+      'About how many more signals of the change would decide it at the current rates; null when it is decided, when the ' +
+        'change is no longer live, or when no number would be enough',
     ),
-    effective: nullable(
+    wander: nullable(
       Type.Object({
-        signals: { ...count, description: 'Its signals divided by the design effect' },
-        design_effect: Type.Number({
-          minimum: 1,
-          description:
-            'How many signals count as one, because signals of a day and of days in a row are not independent',
-        }),
+        points: Type.Number({ minimum: 0, description: 'Standard deviation of the daily rate, in percentage points' }),
+        days: { ...count, description: 'The days of the prompt that tell it, at most 90' },
       }),
-      'What the interval counts; null without a difference',
+      'How much the rate wanders by itself from day to day, which the interval allows for; null without a difference',
     ),
   },
   { title: 'Impact' },
@@ -120,13 +130,14 @@ export type Impact = Static<typeof Impact>
 
 export const exampleImpact = {
   change: { id: 42, ...exampleTitledEntry },
+  base: { id: 41, commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', pr_number: 16, title: 'Greet', skipped: 0 },
   window: { from: '2026-11-14T23:35:00.000Z', until: null },
   signals: { positive: 350, negative: 150, total: 500, by_commit: 320, by_time: 180 },
   rate: { value: 0.7, low: 0.658432, high: 0.738518 },
   difference: { value: -0.1, low: -0.219893, high: 0.020845 },
   verdict: 'undecided',
   signals_needed: 1600,
-  effective: { signals: 500, design_effect: 1 },
+  wander: { points: 1.72, days: 21 },
 }
 
 export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], {

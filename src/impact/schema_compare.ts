@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
 import { defineParams, param, type QueryOf, timeParam } from '../lib/params.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
-import { count, date, estimate, marginParam, verdict, verdictNames } from './schema.ts'
+import { base, count, date, estimate, marginParam, verdict, verdictNames } from './schema.ts'
 
 /** The fewest characters of a hash that git shows. */
 export const shortestHash = 7
@@ -120,10 +120,9 @@ const day = Type.Object(
     negative: { ...count, description: 'Negative signals of the change on this day' },
     difference: nullable(
       estimate,
-      'By its signals up to the end of this day, and all of the change before it; null without any of these',
+      'By its signals up to the end of this day, and all of its base; null without any of these',
     ),
     verdict,
-    design_effect: nullable(Type.Number({ minimum: 1 }), 'How many signals counted as one; null without a difference'),
   },
   { title: 'ChangeDay' },
 )
@@ -140,13 +139,13 @@ const health = Type.Object({
 const ChangeDays = Type.Object(
   {
     change: HistoryEntry,
-    before: nullable(Type.Object(HistoryEntry.properties), 'The change before; null for the first'),
+    base,
     days: Type.Array(day, {
       description: 'The days on which the change has signals, oldest first, at most the last 366',
     }),
     health: Type.Object(
       {
-        before: nullable(health, 'Null for the first change'),
+        base: nullable(health, 'Null for the first change'),
         change: health,
       },
       { title: 'DataHealth', description: 'What to look at before believing a difference' },
@@ -159,10 +158,10 @@ export type ChangeDays = Static<typeof ChangeDays>
 
 export const ChangeDaysAnswer = envelopeOf(ChangeDays, 'ChangeDaysAnswer', {
   change: { id: 42, ...exampleTitledEntry },
-  before: null,
-  days: [{ date: '2026-11-15', positive: 350, negative: 150, difference: null, verdict: null, design_effect: null }],
+  base: null,
+  days: [{ date: '2026-11-15', positive: 350, negative: 150, difference: null, verdict: null }],
   health: {
-    before: null,
+    base: null,
     change: { days: 1, signals: 500, named: 0.64 },
   },
 })

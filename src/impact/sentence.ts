@@ -1,6 +1,5 @@
-// The verdict in words, written once. The console imports this file in the browser, so it imports nothing.
-
-type Estimate = { value: number; low: number; high: number }
+// The verdict in words, written once. The console imports this file in the browser.
+import { type Estimate, isUnknown } from './rate.ts'
 
 type Verdict = 'better' | 'worse' | 'same' | 'undecided'
 
@@ -54,34 +53,46 @@ export function showDifference({ value: rate }: Estimate, { value, low, high }: 
   }
 }
 
-/** Describes what happened since a change went live. Says nothing about causes. */
-export function describeChange(impact: Compared & { change: Change; window: { until: string | null } }, base?: Change) {
+type ComparedChange = Compared & {
+  change: Change
+  base: (Change & { skipped: number }) | null
+  window: { until: string | null }
+}
+
+/** Describes what happened since a change went live. Says nothing about causes. A base that was chosen is always named. */
+export function describeChange(impact: ComparedChange, isChosen = false): string {
+  const { rate, difference, base, window } = impact
   const name = nameChange(impact.change)
-  const since = impact.window.until === null ? `since ${name}` : `while ${name} was live`
-  const { rate, difference } = impact
+  const since = window.until === null ? `since ${name}` : `while ${name} was live`
   if (!rate) return `No signals ${since}.`
   if (!difference) {
-    const other = base ? nameChange(base) : 'The change before it'
-    const why = impact.verdict ? `${other} has no signals.` : 'There is no earlier change to compare with.'
+    const other = base && isChosen ? nameChange(base) : 'The change before it'
+    const why = base ? `${other} has no signals.` : 'There is no earlier change to compare with.'
     return `${capitalise(since)}: ${(rate.value * 100).toFixed(1)} % positive. ${why}`
   }
-  const words = { better: 'Higher', worse: 'Lower', same: 'No difference that matters', undecided: 'Not decided' }
-  const than = base ? `, compared with ${nameChange(base)}` : ''
-  return `${words[impact.verdict ?? 'undecided']} ${since}${than}: ${describeFigures(impact, rate, difference)}`
+  const than = base && (isChosen || base.skipped > 0) ? `, compared with ${nameBase(base)}` : ''
+  const figures = describeFigures(impact, rate, difference, window.until !== null)
+  return `${capitalise(impact.verdict ?? 'undecided')} ${since}${than}: ${figures}`
+}
+
+function nameBase({ skipped, ...change }: Change & { skipped: number }): string {
+  if (skipped === 0) return nameChange(change)
+  const between = skipped === 1 ? '1 change between them' : `${skipped} changes between them`
+  return `${nameChange(change)} (${between} had too few signals)`
 }
 
 /** Describes how two versions compare that ran at the same time. */
 export function describeSides(compared: Omit<Compared, 'rate'> & { base: Side; head: Side; reason: string | null }) {
   const { base, head, difference, verdict } = compared
   const { base: earlier, head: later } = nameSides(base, head)
-  if (!head.rate || !difference) return `Not decided between ${earlier} and ${later}. ${compared.reason ?? ''}`.trim()
+  if (!head.rate || !difference) return `Undecided between ${earlier} and ${later}. ${compared.reason ?? ''}`.trim()
   const words = {
     better: `${later} is better`,
     worse: `${later} is worse`,
-    same: `No difference that matters between ${earlier} and ${later}`,
-    undecided: `Not decided between ${earlier} and ${later}`,
+    same: `${later} is the same as ${earlier}`,
+    undecided: `Undecided between ${earlier} and ${later}`,
   }
-  return `${words[verdict ?? 'undecided']}: ${describeFigures(compared, head.rate, difference)}`
+  return `${words[verdict ?? 'undecided']}: ${describeFigures(compared, head.rate, difference, false)}`
 }
 
 type Side = { commit: string; change: Change | null; rate: Estimate | null }
@@ -94,10 +105,13 @@ export function nameSides(base: Side, head: Side): { base: string; head: string 
   return { base: nameOf({ ...base, change: null }), head: nameOf({ ...head, change: null }) }
 }
 
-function describeFigures({ verdict, signals_needed }: Omit<Compared, 'rate'>, rate: Estimate, difference: Estimate) {
+function describeFigures(compared: Omit<Compared, 'rate'>, rate: Estimate, difference: Estimate, isOver: boolean) {
+  const { verdict, signals_needed } = compared
   const { from, to, points, low, high } = showDifference(rate, difference)
-  const figures = `${from} → ${to} % positive (${points} points, between ${low} and ${high}).`
+  const between = isUnknown(difference) ? '' : `, between ${low} and ${high}`
+  const figures = `${from} → ${to} % positive (${points} points${between}).`
   if (verdict !== 'undecided') return figures
+  if (isOver) return `${figures} It was live too short to tell.`
   if (signals_needed === null) return `${figures} A million more signals would not decide it.`
   return `${figures} About ${signals_needed.toLocaleString('en-GB')} more signals would decide it.`
 }

@@ -51,25 +51,36 @@ export const selectNewestChanges = (
     ) h
     where h.place = 1 or h.created_at >= ${since}`
 
-/** Selects the given entries that are changes, and the change before each. They may be of different prompts. */
-export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): Promise<Change[]> =>
+/** How many earlier changes may be a change's base, or tell how the rate wanders by itself. */
+const maxEarlier = 10
+
+/**
+ * Selects the given entries that are changes, and the changes before each that were still live `pastDays` before it. They
+ * may be of different prompts.
+ */
+export const selectChanges = (sql: Sql, organisationId: number, ids: number[], pastDays: number): Promise<Change[]> =>
   sql<Change>`
-    with given as (
+    with given as materialized (
       select
         h.id,
-        (
-          select before.id
-          from history_changes before
-          where before.organisation_id = h.organisation_id and before.prompt_id = h.prompt_id
-            and (before.created_at, before.id) < (h.created_at, h.id)
-          order by before.created_at desc, before.id desc
-          limit 1
-        ) as before_id
+        array(
+          select e.id
+          from (
+            select b.id, b.created_at, lag(b.created_at) over (order by b.created_at desc, b.id desc) as live_until
+            from history_changes b
+            where b.organisation_id = h.organisation_id and b.prompt_id = h.prompt_id
+              and (b.created_at, b.id) < (h.created_at, h.id)
+            order by b.created_at desc, b.id desc
+            limit ${maxEarlier}
+          ) e
+          where coalesce(e.live_until, h.created_at) > h.created_at - make_interval(days => ${pastDays}::integer)
+          order by e.created_at desc, e.id desc
+        ) as earlier_ids
       from history_changes h
       where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.organisation_id = ${organisationId}
     )
     select
-      h.*, w.before_id,
+      h.*, coalesce((select to_json(g.earlier_ids) from given g where g.id = h.id), '[]') as earlier_ids,
       (
         select later.created_at
         from history_changes later
@@ -91,11 +102,7 @@ export const selectChanges = (sql: Sql, organisationId: number, ids: number[]): 
         order by later.created_at, later.id
         limit 1
       ) as named_until
-    from (
-      select id, before_id from given
-      union all
-      select before_id, null from given where before_id is not null and before_id not in (select id from given)
-    ) w
+    from (select id from given union select unnest(earlier_ids) from given) w
     join history_changes h on h.organisation_id = ${organisationId} and h.id = w.id`
 
 /** The commits of all changes of these prompts, in lower case. */

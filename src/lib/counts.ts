@@ -1,6 +1,6 @@
 // The console imports this file in the browser, so it imports nothing.
 
-/** The signals of one side. Effective counts need not be whole numbers. */
+/** The signals of one side. In a forecast they need not be whole numbers. */
 export type Counts = { positive: number; negative: number }
 
 export const totalOf = ({ positive, negative }: Counts): number => positive + negative
@@ -13,11 +13,6 @@ export function addCounts(all: Counts[]): Counts {
   }
   return sum
 }
-
-export const divideCounts = ({ positive, negative }: Counts, by: number): Counts => ({
-  positive: positive / by,
-  negative: negative / by,
-})
 
 /** The share of positive signals, rounded to a part of `parts`; null without signals. */
 export function shareOf(counts: Counts, parts: number): number | null {

@@ -62,7 +62,7 @@ test('a prompt says in a sentence what its last change did, with the interval an
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toMatch(
-    /^▲ Higher since PR #7: \d\d\.\d → \d\d\.\d % positive \(\+[23]\d\.\d points, between \+\d\d?\.\d and \+\d\d\.\d\)\.$/,
+    /^▲ Better since PR #7: \d\d\.\d → \d\d\.\d % positive \(\+[23]\d\.\d points, between \+\d\d?\.\d and \+\d\d\.\d\)\.$/,
   )
   const figures = (await answer.textContent())?.match(/\d+\.\d/g)?.map(Number) as number[]
   expect((figures[1] as number) - (figures[0] as number)).toBeCloseTo(figures[2] as number, 5)
@@ -246,7 +246,7 @@ test('changes are filtered by action, time and branch, and split by metadata', a
 test('any two changes are compared, and the signals of a change are one click away', async () => {
   const { page } = await own.open(promptPath)
   await page.getByRole('link', { name: 'Compare' }).click()
-  await page.locator('.answer').getByText('Higher').waitFor()
+  await page.locator('.answer').getByText('Better').waitFor()
   expect(await page.getByText('is the older of the two').count()).toBe(0)
   const later = page.getByLabel('Later')
   const [first, second] = await later
@@ -255,7 +255,7 @@ test('any two changes are compared, and the signals of a change are one click aw
   await later.selectOption(second as string)
   await page.getByText('Choose two different changes').waitFor()
   await page.getByLabel('Earlier').selectOption(first as string)
-  await page.locator('.answer').getByText('Lower').waitFor()
+  await page.locator('.answer').getByText('Worse').waitFor()
   // A comparison that is read backwards is said.
   await page.getByText('“Later” is the older of the two').waitFor()
   await page.getByRole('link', { name: '373 signals' }).click()

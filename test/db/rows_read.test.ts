@@ -9,7 +9,7 @@ import { fillEvery } from '../signals/fixtures.ts'
 import { useOwnService } from '../use.ts'
 
 /** What other tests leave to do in the background would be counted too. On a busy machine, filling tables takes long. */
-const service = useOwnService({ queryTimeoutMs: 60_000 })
+const service = useOwnService({ queryTimeoutMs: 20_000 })
 
 const changes = 30
 const madeUp = 1_000
@@ -43,8 +43,8 @@ test.each([
     const after = await readRows(db, 'index')
     const rowsOf = (table: string) => (after.get(table) ?? 0) - (before.get(table) ?? 0)
     expect(rowsOf('signal_commit_counts'), path).toBeLessThan(10 * changes)
-    expect(rowsOf('history_entries'), path).toBeLessThan(20 * changes)
-    expect(rowsOf('signals'), path).toBeLessThan(10 * changes)
+    expect(rowsOf('history_entries'), path).toBeLessThan(25 * changes)
+    expect(rowsOf('signals'), path).toBeLessThan(20 * changes)
     if (body.data.length === changes)
       expect(body.data.reduce((sum: number, one: { signals: { total: number } }) => sum + one.signals.total, 0)).toBe(
         madeUp,

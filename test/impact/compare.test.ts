@@ -1,8 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { blockByDay } from '../../src/impact/compare.ts'
-import { differenceOf } from '../../src/impact/rate.ts'
+import { type Estimate, estimateDifference, rateOf } from '../../src/impact/rate.ts'
 import { resolveCommit } from '../../src/impact/read_compare.ts'
-import { totalOf } from '../../src/lib/counts.ts'
 import { invalid } from '../client.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged, rollUp, signals } from './history.ts'
@@ -58,7 +56,6 @@ const read = (query: string) => service.get(`/prompts/${tenant.prompt}/compare?$
 test('two commits are compared by the days on which both have signals, whether they are live or not', async () => {
   const { status, body } = await read(`base=${base}&head=${head.slice(0, 7)}`)
   expect(status).toBe(200)
-  const blocked = blockByDay(shownDays)
   // Worked by hand: weights 200·60/260, 120·200/320 and 50·200/250.
   const weights = [600 / 13, 75, 40]
   const mean = (rates: number[]) =>
@@ -66,11 +63,18 @@ test('two commits are compared by the days on which both have signals, whether t
   const { difference, base: ofBase, head: ofHead } = body.data
   expect(ofBase.rate.value).toBeCloseTo(mean([0.8, 0.5, 0.6]), 5)
   expect(ofHead.rate.value).toBeCloseTo(mean([0.9, 0.8, 0.9]), 5)
+  // As precise as (Σw)² / Σ(w²/n) signals of equal weight: 245.6 and 304.2.
   const squares = (totals: number[]) =>
     totals.reduce((sum, total, day) => sum + (weights[day] as number) ** 2 / total, 0)
-  expect(totalOf(blocked.base)).toBeCloseTo((600 / 13 + 115) ** 2 / squares([200, 120, 50]), 9)
-  expect(totalOf(blocked.head)).toBeCloseTo((600 / 13 + 115) ** 2 / squares([60, 200, 200]), 9)
-  expect(difference).toEqual(differenceOf(blocked.base, blocked.head))
+  const precisionOf = (totals: number[]) => (600 / 13 + 115) ** 2 / squares(totals)
+  const expectRate = (shown: Estimate, value: number, total: number) =>
+    expect(shown).toEqual(rateOf({ positive: value * total, negative: (1 - value) * total }) as Estimate)
+  expectRate(ofBase.rate, mean([0.8, 0.5, 0.6]), precisionOf([200, 120, 50]))
+  expectRate(ofHead.rate, mean([0.9, 0.8, 0.9]), precisionOf([60, 200, 200]))
+  // p = (positive + 1) / (signals + 2) over these days.
+  const rate = (160 + 54 + 60 + 160 + 30 + 180 + 1) / (830 + 2)
+  const value = mean([0.1, 0.3, 0.3])
+  expect(difference).toEqual(estimateDifference(value, (rate * (1 - rate)) / (600 / 13 + 115), 1 / 20))
   expect(body.data).toMatchObject({
     base: { commit: base, change: { action: 'deployed' } },
     head: { commit: head, change: { action: 'pr_opened', pr_number: 7 } },

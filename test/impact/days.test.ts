@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { useService, useTenant } from '../use.ts'
-import { addSignals, deployed, rollUp, signals } from './history.ts'
+import { addSignals, deployed, onDays, rollUp, signals } from './history.ts'
 
 const service = useService()
 const tenant = useTenant(service)
@@ -16,7 +16,7 @@ beforeAll(async () => {
   ])
   await addSignals(service, tenant.prompt, [
     ...signals(70, 30, { at: '2026-11-01T13:00:00.000Z' }),
-    ...signals(70, 30, { at: '2026-11-02T13:00:00.000Z', commit: first }),
+    ...onDays(6, signals(70, 30, { at: '2026-11-02T13:00:00.000Z', commit: first })),
     ...signals(40, 10, { at: '2026-11-04T13:00:00.000Z' }),
     ...signals(90, 10, { at: '2026-11-06T13:00:00.000Z', commit: second }),
   ])
@@ -29,30 +29,29 @@ const read = (id: unknown, query = '') => service.get(`/prompts/${tenant.prompt}
 test('the difference of a change is shown after each of its days, and ends where its impact is', async () => {
   const { status, body } = await read(ids[0])
   expect(status).toBe(200)
-  const { change, before, days, health } = body.data
-  expect([change.commit_sha, before.commit_sha]).toEqual([second, first])
+  const { change, base, days, health } = body.data
+  expect([change.commit_sha, base.commit_sha, base.skipped]).toEqual([second, first, 0])
   expect(days.map(({ date, positive, negative }: Record<string, unknown>) => [date, positive, negative])).toEqual([
     ['2026-11-04', 40, 10],
     ['2026-11-06', 90, 10],
   ])
   const [impact] = (await service.get(`/prompts/${tenant.prompt}/impact?limit=1`, tenant.key)).body.data
   expect(days[1]).toMatchObject({ difference: impact.difference, verdict: impact.verdict })
-  expect(days[1].design_effect).toBe(impact.effective.design_effect)
   expect(days[0].difference.value).toBe(0.1)
   expect(days[0].difference.high - days[0].difference.low).toBeGreaterThan(
     impact.difference.high - impact.difference.low,
   )
   expect(health).toEqual({
-    before: { days: 2, signals: 200, named: 0.5 },
+    base: { days: 7, signals: 200, named: 0.5 },
     change: { days: 2, signals: 150, named: 0.6667 },
   })
   expect((await read(ids[0], '?margin=0.9')).body.data.days[1].verdict).toBe('same')
 })
 
 test('the first change has days, and nothing to compare them with', async () => {
-  const { before, days, health } = (await read(ids[1])).body.data
-  expect([before, health.before]).toEqual([null, null])
-  expect(days[0]).toMatchObject({ positive: 70, difference: null, verdict: null, design_effect: null })
+  const { base, days, health } = (await read(ids[1])).body.data
+  expect([base, health.base]).toEqual([null, null])
+  expect(days[0]).toMatchObject({ positive: 70, difference: null, verdict: null })
 })
 
 test('a change after one without signals is undecided, as in its impact', async () => {

@@ -9,6 +9,13 @@ export const signals = (positive: number, negative: number, sent: Omit<Sent, 'va
   ...Array.from({ length: negative }, () => ({ ...sent, value: 'negative' as const })),
 ]
 
+/** The same on as many days: each next signal is a day later than the one before, the last day is followed by the first. */
+export const onDays = (days: number, sent: Sent[]): Sent[] =>
+  sent.map((signal, index) => ({
+    ...signal,
+    at: new Date(Date.parse(signal.at) + (index % days) * 86_400_000).toISOString(),
+  }))
+
 /** Inserts signals of any time, as recording them over time would have. */
 export async function addSignals(service: TestService, prompt: string, signals: Sent[]): Promise<void> {
   const rows = signals.map(({ value, commit, at }) => ({

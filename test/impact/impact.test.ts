@@ -1,14 +1,13 @@
 import { beforeAll, expect, spyOn, test } from 'bun:test'
-import { differenceOf } from '../../src/impact/rate.ts'
-import { type Counts, divideCounts } from '../../src/lib/counts.ts'
+import type { Counts } from '../../src/lib/counts.ts'
 import { invalid } from '../client.ts'
 import { useService, useTenant } from '../use.ts'
-import { addSignals, deployed, merged, rollUp, type Sent, signals } from './history.ts'
+import { addSignals, deployed, merged, onDays, rollUp, signals } from './history.ts'
 
 const service = useService()
 const tenant = useTenant(service)
 /** The entries of the tenant's prompt, newest first. */
-let entries: { id: number; action: string }[]
+let entries: { id: number; action: string; commit_sha: string; pr_number: number | null }[]
 
 const first = '1111111aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
 const second = '2222222bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
@@ -27,7 +26,7 @@ beforeAll(async () => {
   await addSignals(service, tenant.prompt, [
     // Signals from before the first change belong to none.
     ...signals(5, 5, { at: '2026-09-30T12:00:00.000Z' }),
-    ...signals(700, 300, { at: '2026-10-02T12:00:00.000Z' }),
+    ...onDays(7, signals(700, 300, { at: '2026-10-02T12:00:00.000Z' })),
     ...signals(480, 120, { at: '2026-10-20T12:00:00.000Z' }),
     // Named, while another is live.
     ...signals(320, 80, { at: '2026-11-12T12:00:00.000Z', commit: second.slice(0, 7) }),
@@ -39,26 +38,33 @@ beforeAll(async () => {
 
 const read = (query = '', { prompt, key } = tenant) => service.get(`/prompts/${prompt}/impact${query}`, key)
 
+const baseOf = (place: number, title: string | null) => {
+  const { id, commit_sha, pr_number } = entries[place] as (typeof entries)[number]
+  return { id, commit_sha, pr_number, title, skipped: 0 }
+}
+
 const impactOfThird = () => ({
   change: entries[0],
+  base: baseOf(1, 'Warmer'),
   window: { from: '2026-11-10T09:30:00.000Z', until: null },
   signals: { positive: 8, negative: 2, total: 10, by_commit: 10, by_time: 0 },
   rate: { value: 0.8, low: 0.490162, high: 0.943318 },
-  difference: { value: 0, low: -0.556748, high: 0.227606 },
+  difference: { value: 0, low: -1, high: 1 },
   verdict: 'undecided',
   signals_needed: null,
-  effective: { signals: 10, design_effect: 1 },
+  wander: { points: 1.01, days: 9 },
 })
 
 const impactOfSecond = () => ({
   change: { ...entries[1], title: 'Warmer' },
+  base: baseOf(3, null),
   window: { from: '2026-10-10T09:00:00.000Z', until: '2026-11-10T09:30:00.000Z' },
   signals: { positive: 800, negative: 200, total: 1_000, by_commit: 400, by_time: 600 },
   rate: { value: 0.8, low: 0.774081, high: 0.823623 },
-  difference: { value: 0.1, low: 0.011727, high: 0.187789 },
+  difference: { value: 0.1, low: 0.03449, high: 0.16551 },
   verdict: 'better',
   signals_needed: null,
-  effective: { signals: 1_000, design_effect: 1 },
+  wander: { points: 1.01, days: 9 },
 })
 
 const shownPrompt = (id = tenant.prompt) => expect.objectContaining({ id, name: 'test', repository: null, path: null })
@@ -71,7 +77,8 @@ const impactOfFirst = () => ({
   difference: null,
   verdict: null,
   signals_needed: null,
-  effective: null,
+  base: null,
+  wander: null,
 })
 
 test('each change that went live has its signals, its rate, and its difference to the change before', async () => {
@@ -138,7 +145,7 @@ test('any two changes can be compared, in either direction', async () => {
   expect(status).toBe(200)
   expect(body).toEqual({
     data: [
-      { ...impactOfThird(), difference: { value: 0.1, low: -0.464562, high: 0.331545 }, signals_needed: 620 },
+      { ...impactOfThird(), base: baseOf(3, null), difference: { value: 0.1, low: -1, high: 1 }, signals_needed: 290 },
       impactOfFirst(),
     ],
     pagination: { current_page: 1, total_pages: 1, total_count: 2, per_page: 25 },
@@ -146,34 +153,47 @@ test('any two changes can be compared, in either direction', async () => {
   })
   expect(headers.get('link')).toContain(`base=${firstId}&head=${thirdId}>; rel="first"`)
   const turned = (await read(`?base=${thirdId}&head=${firstId}`)).body.data
-  expect(turned[0].difference).toEqual({ value: -0.1, low: -0.331545, high: 0.464562 })
+  expect(turned[0].difference).toEqual({ value: -0.1, low: -1, high: 1 })
   expect(turned[1].difference).toBeNull()
 })
 
-test('days that differ more than chance allows count less, wherever the bounds of the windows are', async () => {
+test('a change is compared with the nearest earlier one that has 50 signals, and the past tells how the rate wanders', async () => {
   const other = await service.createTenant()
+  const commits = ['1', '2', '3', '4', '5'].map((digit) => `abcdef${digit}`)
+  const times = ['2026-10-01T10:07:00.000Z', '2026-10-10T10:07:00.000Z', '2026-10-20T10:00:00.000Z']
   await service.addHistory(other.prompt, [
-    deployed(first, '2026-11-01T10:07:00.000Z'),
-    deployed(second, '2026-11-04T10:07:00.000Z'),
+    ...times.map((time, index) => deployed(commits[index] as string, time)),
+    deployed(commits[3] as string, '2026-10-20T10:05:00.000Z'),
+    deployed(commits[4] as string, '2026-10-20T10:10:00.000Z'),
   ])
-  const day = (date: string, positive: number, sent: Partial<Sent> = {}) =>
-    signals(positive, 100 - positive, { at: `2026-11-${date}.000Z`, ...sent })
   await addSignals(service, other.prompt, [
-    ...day('01T10:07:00', 50),
-    ...day('02T23:59:59', 60),
-    ...day('04T10:06:59', 40),
-    ...day('04T10:07:00', 80),
-    ...day('05T00:00:00', 60),
-    ...day('06T12:00:00', 70, { commit: second }),
-    ...signals(0, 4, { at: '2026-11-07T12:00:00.000Z' }),
+    ...onDays(9, signals(450, 450, { at: '2026-10-01T11:00:00.000Z' })),
+    ...onDays(9, signals(630, 270, { at: '2026-10-10T10:07:00.000Z' })),
+    ...signals(0, 49, { at: '2026-10-20T10:01:00.000Z' }),
+    ...onDays(9, signals(450, 450, { at: '2026-10-20T10:10:00.000Z', commit: commits[4] })),
   ])
-  await rollUp(service, other.prompt, 350)
-  const shown = (await read('?limit=1', other)).body.data[0]
-  // Residuals 0, 2, −2 and √(100/21), −√(100/21), 0: χ² = 8 + 200/21 with 4 degrees of freedom; ρ is cut to 0.
-  expect(shown.effective).toEqual({ signals: Math.round(304 / 4.380952), design_effect: 4.380952 })
-  const [base, head] = [side(150, 300), side(210, 304)].map((counts) => divideCounts(counts, 4.380952))
-  expect(shown.difference).toEqual(differenceOf(base as Counts, head as Counts))
+  await rollUp(service, other.prompt, 2_000)
+  const { data } = (await read('', other)).body
+  const bases = data.map(({ base }: { base: Shown }) => base && [base.commit_sha, base.skipped])
+  expect(bases).toEqual([[commits[1], 2], [commits[1], 1], [commits[1], 0], [commits[0], 0], null])
+  expect(data.map(({ verdict }: { verdict: string }) => verdict)).toEqual([
+    ...['worse', 'undecided', 'undecided', 'better'],
+    null,
+  ])
+  // Without signals there is no difference, and a change that is over gets no forecast.
+  expect([data[1].difference, data[2].difference.value]).toEqual([null, -0.7])
+  expect([data[1].signals_needed, data[2].signals_needed]).toEqual([null, null])
+  // All days of all changes are alike: less than the 2.5 points that are assumed without a past.
+  expect(data[0].wander.days).toBe(27)
+  expect(data[0].wander.points).toBeLessThan(2.5)
+  // A chosen base is exactly that one.
+  const [head, , empty] = data.map(({ change }: { change: { id: number } }) => change.id)
+  const [pair] = (await read(`?base=${empty}&head=${head}`, other)).body.data
+  expect(pair.base).toMatchObject({ id: empty, skipped: 0 })
+  expect(pair.difference).toMatchObject({ low: -1, high: 1 })
 })
+
+type Shown = { commit_sha: string; skipped: number } | null
 
 test('a prompt without changes or signals is answered with nothing made up', async () => {
   const other = await service.createTenant()
@@ -184,11 +204,11 @@ test('a prompt without changes or signals is answered with nothing made up', asy
     deployed('two', '2026-10-02T09:00:00.000Z'),
   ])
   const signals = { positive: 0, negative: 0, total: 0, by_commit: 0, by_time: 0 }
-  const shown = { change: expect.anything(), window: expect.anything(), signals }
-  const unknown = { ...shown, rate: null, difference: null, signals_needed: null, effective: null }
+  const shown = { change: expect.anything(), base: expect.anything(), window: expect.anything(), signals }
+  const unknown = { ...shown, rate: null, difference: null, signals_needed: null, wander: null }
   expect((await read('', other)).body.data).toEqual([
     { ...unknown, verdict: 'undecided' },
-    { ...unknown, verdict: null },
+    { ...unknown, base: null, verdict: null },
   ])
 })
 

@@ -14,7 +14,8 @@ const impact = {
   difference: { value: 0.19, low: 0.088, high: 0.293 },
   verdict: 'better',
   signals_needed: null,
-  effective: null,
+  base: null,
+  wander: null,
 } as const
 const usage = { organisation: { id: 'org_1', name: 'Acme' }, month: '2026-11', used: 8_012, limit: 10_000 }
 
@@ -38,7 +39,7 @@ test('a message says what is known in its first line, and links the pull request
   const usagePage = '<https://prompts.example.com/usage|View usage>'
   expect(events.map(({ text }) => text.split('\n'))).toEqual([
     [
-      `▲ *greeting*: Higher since ${pull}: 59.9 → 78.9 % positive (+19.0 points, between +8.8 and +29.3).`,
+      `▲ *greeting*: Better since ${pull}: 59.9 → 78.9 % positive (+19.0 points, between +8.8 and +29.3).`,
       `Warmer tone, by Ada Example · 1,488 signals · ${comparisonKinds.beforeAfter} · ${console}`,
     ],
     [`*greeting*: ${pull} went live: Warmer tone`, `Ada Example on main · ${console}`],

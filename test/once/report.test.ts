@@ -12,7 +12,8 @@ const changeOf = (id: number, verdict: ReportedChange['verdict'], more = {}): Re
   difference: { value: 0.1, low: 0, high: 0.2 },
   verdict,
   signals_needed: null,
-  effective: null,
+  base: null,
+  wander: null,
 })
 
 type Json = Record<string, unknown>
@@ -103,7 +104,7 @@ test('no string of a client is Markdown, notifies anybody or forges a link', () 
   const text = writeReport([{ ...change, prompt: { id: 'pmt_a', name: hostile } }], new Date(0), markdownStyle, '')
   const escaped = '@\u200bada \\<b\\>\\|\\*x\\*\\_\\[y\\](https://example.org)\\` # head'
   expect(text.split('\n').slice(2, 4)).toEqual([
-    `- ▲ **${escaped}**: Higher since [PR #7](<https://example.com/%3E)%3Cb%3E>): 40.0 → 50.0 % positive (+10.0 points, between +0.0 and +20.0).  `,
+    `- ▲ **${escaped}**: Better since [PR #7](<https://example.com/%3E)%3Cb%3E>): 40.0 → 50.0 % positive (+10.0 points, between +0.0 and +20.0).  `,
     `  ${escaped}, by Ada Example · 2 signals`,
   ])
   for (const title of ['# head', ' - item', '+ item', '1. item', '2) item']) {

@@ -9,6 +9,7 @@ const rate = { value: 0.78124, low: 0.76, high: 0.8 }
 const difference = { value: 0.14876, low: 0.0599, high: 0.2312 }
 const live = {
   change: pull,
+  base: { ...deploy, skipped: 0 },
   window: { until: null },
   rate,
   difference,
@@ -18,35 +19,51 @@ const live = {
 const figures = '63.2 → 78.1 % positive (+14.9 points, between +6.0 and +23.1).'
 
 test.each<[Partial<Parameters<typeof describeChange>[0]>, string]>([
-  [{}, `Higher since PR #7: ${figures}`],
-  [{ verdict: 'worse', change: deploy }, `Lower since 8f14e45: ${figures}`],
-  [{ change: { ...deploy, commit_sha: 'release-12' } }, `Higher since release-12: ${figures}`],
+  [{}, `Better since PR #7: ${figures}`],
+  [{ verdict: 'worse', change: deploy }, `Worse since 8f14e45: ${figures}`],
+  [{ change: { ...deploy, commit_sha: 'release-12' } }, `Better since release-12: ${figures}`],
   [
     { change: { ...deploy, commit_sha: 'release-2026-11-14-hotfix-12' } },
-    `Higher since release-202…14-hotfix-12: ${figures}`,
+    `Better since release-202…14-hotfix-12: ${figures}`,
   ],
-  [{ verdict: 'same', window: { until: '2026-11-15' } }, `No difference that matters while PR #7 was live: ${figures}`],
-  [{ verdict: 'undecided' }, `Not decided since PR #7: ${figures} A million more signals would not decide it.`],
+  [{ verdict: 'same', window: { until: '2026-11-15' } }, `Same while PR #7 was live: ${figures}`],
+  [{ verdict: 'undecided' }, `Undecided since PR #7: ${figures} A million more signals would not decide it.`],
   [
     { verdict: 'undecided', signals_needed: 3_500 },
-    `Not decided since PR #7: ${figures} About 3,500 more signals would decide it.`,
+    `Undecided since PR #7: ${figures} About 3,500 more signals would decide it.`,
   ],
-  [{ difference: null, verdict: null }, 'Since PR #7: 78.1 % positive. There is no earlier change to compare with.'],
+  [
+    { verdict: 'undecided', window: { until: '2026-11-15' } },
+    `Undecided while PR #7 was live: ${figures} It was live too short to tell.`,
+  ],
+  [
+    { verdict: 'undecided', difference: { value: 0.14876, low: -1, high: 1 }, signals_needed: 40 },
+    'Undecided since PR #7: 63.2 → 78.1 % positive (+14.9 points). About 40 more signals would decide it.',
+  ],
+  [
+    { base: { ...deploy, skipped: 3 } },
+    `Better since PR #7, compared with 8f14e45 (3 changes between them had too few signals): ${figures}`,
+  ],
+  [
+    { base: null, difference: null, verdict: null },
+    'Since PR #7: 78.1 % positive. There is no earlier change to compare with.',
+  ],
+  [{ difference: null, verdict: 'undecided' }, 'Since PR #7: 78.1 % positive. The change before it has no signals.'],
   [{ rate: null, difference: null }, 'No signals since PR #7.'],
 ])('before and after, a sentence claims no cause: %#', (some, expected) => {
   expect(describeChange({ ...live, ...some })).toBe(expected)
 })
 
-test('a change that is compared with another than the one before it names that one', () => {
-  expect(describeChange(live, deploy)).toBe(`Higher since PR #7, compared with 8f14e45: ${figures}`)
+test('a change that was compared with a chosen one names that one', () => {
+  expect(describeChange(live, true)).toBe(`Better since PR #7, compared with 8f14e45: ${figures}`)
   const withoutSignals = { ...live, difference: null, verdict: 'undecided' as const }
-  expect(describeChange(withoutSignals, deploy)).toBe('Since PR #7: 78.1 % positive. 8f14e45 has no signals.')
+  expect(describeChange(withoutSignals, true)).toBe('Since PR #7: 78.1 % positive. 8f14e45 has no signals.')
 })
 
 const verdicts = {
   better: `PR #7 is better: ${figures}`,
   worse: `PR #7 is worse: ${figures}`,
-  same: `No difference that matters between 8f14e45 and PR #7: ${figures}`,
+  same: `PR #7 is the same as 8f14e45: ${figures}`,
 }
 
 test('side by side, it may say that one is better', () => {
@@ -56,7 +73,7 @@ test('side by side, it may say that one is better', () => {
   const shown = Object.keys(verdicts).map((verdict) => describeSides({ ...compared, verdict: verdict as 'better' }))
   expect(shown).toEqual(Object.values(verdicts))
   expect(describeSides({ ...compared, difference: null, reason: 'The head has no signals.' })).toBe(
-    'Not decided between 8f14e45 and PR #7. The head has no signals.',
+    'Undecided between 8f14e45 and PR #7. The head has no signals.',
   )
   // Two commits of one pull request are told apart.
   expect(describeSides({ ...compared, base: { ...base, change: pull } })).toBe(`45c48cc is better: ${figures}`)

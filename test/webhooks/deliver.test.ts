@@ -129,13 +129,14 @@ test('a body is below 20 kB, however long the names and the fields of a change a
   const [estimate, total] = [{ value: -0.123456, low: -0.123456, high: -0.123456 }, Number.MAX_SAFE_INTEGER]
   const impact = {
     change,
+    base: { id: change.id, commit_sha: wide(100), pr_number: change.pr_number, title: wide(200), skipped: 9 },
     window: { from: change.created_at, until: change.created_at },
     signals: { positive: total, negative: total, total, by_commit: total, by_time: total },
     rate: estimate,
     difference: estimate,
     verdict: 'worse',
     signals_needed: null,
-    effective: { signals: total, design_effect: 1.234567 },
+    wander: { points: 12.34, days: 90 },
   } as const
   const { db, clock } = service.services
   const { organisationId } = await requireOrganisation(db, tenant.org)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { readBlock, readYaml } from '../documents.ts'
 import { createSource, gitEnvironment } from '../git/clone.ts'
-import { merged } from '../impact/history.ts'
+import { merged, onDays, signals } from '../impact/history.ts'
 import { createFolder, eventually, PROGRAM } from '../program.ts'
 import { entry } from '../service.ts'
 import { openConnection } from '../socket.ts'
@@ -34,6 +34,15 @@ const send = (prompt: string, commit_sha: string, positive: number) =>
       }),
     ),
   )
+
+/** The signals of the live commit are of the last week. */
+async function sendLive(prompt: string, positive: number): Promise<void> {
+  const sent = onDays(7, signals(positive, 100 - positive, { at: daysAgo(10) }))
+  const lines = sent.map(({ value, at }) => JSON.stringify({ value, created_at: at, metadata: { commit_sha: live } }))
+  const file = join(createFolder(), 'past.ndjson')
+  await Bun.write(file, `${lines.join('\n')}\n`)
+  await operator.plain('signals', 'import', file, '--prompt', prompt)
+}
 
 type Comment = { id: number; body: string }
 
@@ -117,19 +126,19 @@ test.each(hosts)(
     // A page of other comments, each with what anybody can write of the mark.
     const body = '<!-- prompt-signals -->'
     comments.splice(0, comments.length, ...Array.from({ length: 100 }, (_, id) => ({ id, body })))
-    await send(prompt, live, 40)
+    await sendLive(prompt, 40)
     expect(await run()).toEqual([])
     await send(prompt, canary, 90)
     expect(await run()).toEqual([wanted[0]])
     expect(await run()).toEqual([])
     expect(comments.at(-1)?.body).toMatch(/^<!-- prompt-signals [0-9a-f]{64} -->\n\*\*Prompt changes since /)
-    expect(comments.at(-1)?.body).toContain(`Higher since [PR #7](<${url}>): 40.0 → 90.0 % positive`)
+    expect(comments.at(-1)?.body).toContain(`Better since [PR #7](<${url}>): 40.0 → 90.0 % positive`)
     await send(prompt, canary, 90)
     expect(await run()).toEqual([wanted[1]])
     // The address tells the pull request, not the number beside it. One that is refused does not stop the others.
     const refused = url.replace(/7$/, '6')
     const other = await createPrompt(refused, 7)
-    await Promise.all([send(other, live, 40), send(other, canary, 90), send(prompt, canary, 90)])
+    await Promise.all([sendLive(other, 40), send(other, canary, 90), send(prompt, canary, 90)])
     const errors = `curl: (22) The requested URL returned error: 403\n${refused} could not be commented on\n`
     expect(await run({ exitCode: 1, errors })).toEqual([wanted[1]])
     expect(comments.length).toBe(101)

@@ -12,7 +12,7 @@ import { createSignalRollup } from '../../src/stats/rollup.ts'
 import { createVerdictCheck } from '../../src/webhooks/announce.ts'
 import { changeEndpoint } from '../../src/webhooks/endpoints.ts'
 import { permutationsOf } from '../github/hook.ts'
-import { addSignals, deployed, merged, signals } from '../impact/history.ts'
+import { addSignals, deployed, merged, onDays, signals } from '../impact/history.ts'
 import { createTestClock, type TestService } from '../service.ts'
 import { insertTenant } from '../tenant.ts'
 import { useOpenDatabase } from '../use.ts'
@@ -41,8 +41,16 @@ async function addPrompt(org: string, name = 'greeting'): Promise<string> {
   return id
 }
 
-async function send(prompt: string, commit: string, positive: number, negative: number): Promise<void> {
-  const sent = signals(positive, negative, { commit, at: '2026-11-14T10:00:00Z' })
+/** Sends signals on one day, those of the change before on a week. */
+async function send(
+  prompt: string,
+  commit: string,
+  positive: number,
+  negative: number,
+  days = commit === before ? 7 : 1,
+) {
+  const at = days > 1 ? '2026-11-01T10:00:00Z' : '2026-11-14T10:00:00Z'
+  const sent = onDays(days, signals(positive, negative, { commit, at }))
   await addSignals({ services: { db } } as TestService, prompt, sent)
   await db.sql`
     insert into signal_usage as u (organisation_id, month, used)
@@ -103,7 +111,7 @@ test('a decided verdict is announced once, a flip too, and one that becomes unde
     prompt: { id: prompt, name: 'greeting' },
     change: { commit_sha: after, pr_number: 7 },
     verdict: 'better',
-    sentence: 'Higher since PR #7: 40.0 → 86.4 % positive (+46.4 points, between +20.8 and +68.1).',
+    sentence: 'Better since PR #7: 40.0 → 86.4 % positive (+46.4 points, between +23.1 and +69.6).',
   })
   await send(prompt, after, 0, 100)
   await check()
@@ -213,7 +221,7 @@ test('a commit can have any name', async () => {
   const { org, prompt } = await createWatched()
   const commit = '123456😀 of November'
   await recordEntry(db, clock, await requirePrompt(db.sql, prompt), deployed(commit, '2026-11-14T09:30:00Z'))
-  await send(prompt, after, 40, 60)
+  await send(prompt, after, 40, 60, 7)
   await send(prompt, commit, 90, 10)
   await check()
   expect(await readAnnounced(org)).toEqual(['greeting better'])

@@ -1,11 +1,14 @@
-import type { Estimate } from '../../impact/rate.ts'
+import { type Estimate, isUnknown } from '../../impact/rate.ts'
 import type { VerdictName } from '../parts/verdict.tsx'
 
 const [width, height] = [160, 16]
 
 /** The largest difference that any of the intervals reaches: the one scale that all bars of a page are drawn on. */
 export const reachOf = (differences: (Estimate | null)[]): number =>
-  Math.max(0.05, ...differences.flatMap((one) => (one ? [Math.abs(one.low), Math.abs(one.high)] : [])))
+  Math.max(
+    0.05,
+    ...differences.flatMap((one) => (one && !isUnknown(one) ? [Math.abs(one.low), Math.abs(one.high)] : [])),
+  )
 
 type IntervalBarProps = { difference: Estimate; reach: number; tone: VerdictName }
 

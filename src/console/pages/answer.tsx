@@ -28,10 +28,11 @@ type SentenceProps = {
 }
 
 /** What happened since a change went live, or compared with another one. */
-export const Answer = ({ impact, base }: { impact: Schemas['Impact']; base?: Schemas['HistoryEntry'] | undefined }) => (
-  <Sentence verdict={impact.verdict} text={describeChange(impact, base)} kind="beforeAfter">
+export const Answer = ({ impact, isChosen = false }: { impact: Schemas['Impact']; isChosen?: boolean }) => (
+  <Sentence verdict={impact.verdict} text={describeChange(impact, isChosen)} kind="beforeAfter">
     <Title change={impact.change} /> by <Text>{impact.change.user.name}</Text>,{' '}
     {countOf(impact.signals.total, 'signal')}
+    {impact.wander && `; the rate wanders by ${impact.wander.points.toFixed(1)} points by itself`}
   </Sentence>
 )
 
@@ -42,7 +43,8 @@ const HowWeDecide = () => (
     <div class="prose" id="why">
       <p>
         The share of positive signals of both sides, and an interval for the true difference. The interval stays valid
-        however often you look, and knows that signals of one day are alike.
+        however often you look. Before and after, it also allows for how much the rate wanders by itself: a decided
+        verdict may become undecided again when the rate drifts.
       </p>
       <ul>
         <li>

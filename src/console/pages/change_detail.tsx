@@ -1,3 +1,4 @@
+import { isUnknown } from '../../impact/rate.ts'
 import { showDifference } from '../../impact/sentence.ts'
 import { findLinks } from '../../lib/repository_links.ts'
 import { DayLines } from '../chart/day_lines.tsx'
@@ -25,7 +26,7 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
   return (
     <section class="change-detail">
       <Await query={query}>
-        {({ data: { change, before, days, health } }) => (
+        {({ data: { change, base, days, health } }) => (
           <>
             <div class="row page-head">
               <h2 ref={focus} tabIndex={-1}>
@@ -38,13 +39,13 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
             <p class="detail subtitle">
               <ChangeLinks change={change} repository={repository} /> · <Text>{change.user.name}</Text>,{' '}
               <When time={change.created_at} />
-              {before && (
+              {base && (
                 <>
                   {' · '}
                   <OuterLink
-                    to={findLinks(repository, change.pr_url)?.compare(before.commit_sha, change.commit_sha) ?? null}
+                    to={findLinks(repository, change.pr_url)?.compare(base.commit_sha, change.commit_sha) ?? null}
                   >
-                    what changed since <Title change={before} />
+                    what changed since <Title change={base} />
                   </OuterLink>
                 </>
               )}
@@ -52,8 +53,8 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
             <TextChange prompt={prompt} entry={entry} />
             <Differences days={days} />
             <p class="detail">
-              The difference from the change before, by the signals up to each day. Computed from the data as it is
-              today.
+              The difference from the change it is compared with, by the signals up to each day. Computed from the data
+              as it is today.
             </p>
             <DayTable days={days} />
             <Health health={health} />
@@ -80,7 +81,9 @@ function TextChange({ prompt, entry }: { prompt: string; entry: number }) {
 
 /** How the difference and its interval moved over the days. */
 function Differences({ days }: { days: Day[] }) {
-  const known = days.flatMap(({ date, difference }) => (difference ? [{ date, estimate: difference }] : []))
+  const known = days.flatMap(({ date, difference }) =>
+    difference && !isUnknown(difference) ? [{ date, estimate: difference }] : [],
+  )
   const reach = reachOf(known.map(({ estimate }) => estimate))
   const points = `${Math.round(reach * 100)} points`
   return <DayLines head={known} scale={[-reach, reach]} labels={[`+${points}`, 'no difference', `−${points}`]} />
@@ -102,15 +105,15 @@ const DayTable = ({ days }: { days: Day[] }) => (
 
 function pointsOf(difference: NonNullable<Day['difference']>): string {
   const { points, low, high } = showDifference({ value: 0, low: 0, high: 0 }, difference)
-  return `${points} (${low} to ${high})`
+  return isUnknown(difference) ? points : `${points} (${low} to ${high})`
 }
 
 /** What to look at before believing a difference. */
-const Health = ({ health: { before, change } }: { health: ChangeDays['health'] }) => (
+const Health = ({ health: { base, change } }: { health: ChangeDays['health'] }) => (
   <ul class="detail">
     <li>
       {countOf(change.days, 'day')} with signals since it went live
-      {before && `, ${countOf(before.days, 'day')} before`}.
+      {base && `, ${countOf(base.days, 'day')} of the change it is compared with`}.
     </li>
     {change.named !== null && (
       <li>{formatPercent(change.named)} of its signals name its commit; the others belong to it by their time.</li>

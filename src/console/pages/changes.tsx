@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
+import { isUnknown } from '../../impact/rate.ts'
 import { showDifference } from '../../impact/sentence.ts'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
 import type { Schemas } from '../client/api.ts'
@@ -83,13 +84,17 @@ export function Difference({ rate, difference, verdict, reach, unit, signals_nee
   const shown = showDifference(rate, difference)
   return (
     <div class="row difference">
-      <IntervalBar difference={difference} reach={reach ?? reachOf([difference])} tone={verdict} />
+      {!isUnknown(difference) && (
+        <IntervalBar difference={difference} reach={reach ?? reachOf([difference])} tone={verdict} />
+      )}
       <span>
         {shown.points}
         {unit}{' '}
-        <span class="muted">
-          ({shown.low} to {shown.high})
-        </span>
+        {!isUnknown(difference) && (
+          <span class="muted">
+            ({shown.low} to {shown.high})
+          </span>
+        )}
       </span>
       {needed !== null && <span class="detail">about {formatNumber(needed)} more signals to tell</span>}
     </div>

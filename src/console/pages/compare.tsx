@@ -92,7 +92,7 @@ function Pair({ prompt: { id, repository }, base, head }: { prompt: Schemas['Pro
               <p>The difference is read backwards: from the newer change to the older one.</p>
             </Note>
           )}
-          {data[0] && <Answer impact={data[0]} base={data[1]?.change} />}
+          {data[0] && <Answer impact={data[0]} isChosen />}
           <Changes prompt={id} repository={repository} rows={data.map(toRow)} />
         </>
       )}

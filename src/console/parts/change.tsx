@@ -4,6 +4,7 @@ import type { Schemas } from '../client/api.ts'
 import { Code, OuterLink, Text, When } from './text.tsx'
 
 type Change = Schemas['HistoryEntry']
+type Named = Pick<Change, 'pr_number' | 'commit_sha'>
 
 const verbs: Record<Change['action'], string> = {
   deployed: 'deployed',
@@ -13,11 +14,13 @@ const verbs: Record<Change['action'], string> = {
 }
 
 /** The name that a change goes by in a sentence and on a flag. */
-export const nameOf = ({ pr_number, commit_sha }: Change): string =>
+export const nameOf = ({ pr_number, commit_sha }: Named): string =>
   pr_number === null ? shortenCommit(commit_sha) : `#${pr_number}`
 
 /** What changed, in the words of its author, or else its name. */
-export const Title = ({ change }: { change: Change }) => <Text>{change.title || nameOf(change)}</Text>
+export const Title = ({ change }: { change: Named & { title?: string | null } }) => (
+  <Text>{change.title || nameOf(change)}</Text>
+)
 
 /** How, by whom and when, as "merged #7 by Ada, 2 days ago". */
 export const ChangeLine = ({ change }: { change: Change }) => (
