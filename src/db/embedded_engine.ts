@@ -81,18 +81,24 @@ async function start(
 const POSTGRES_MAJOR = '18'
 
 type Node = { name: string }
+type Stream = { node: Node; path: string; nfd: number }
 type NodeFileSystem = {
   realPath(node: Node): string
   tryFSOperation<T>(operation: () => T): T
-  node_ops: { rename(node: Node, newParent: Node, newName: string): void }
-  stream_ops: { fsync?(stream: { nfd: number }): number }
+  node_ops: {
+    mknod(parent: Node, name: string, mode: number, device: number): Node
+    rename(node: Node, newParent: Node, newName: string): void
+  }
+  stream_ops: { open(stream: Stream): void; fsync?(stream: Stream): number }
 }
+type FileSystem = { filesystems: { NODEFS: NodeFileSystem }; unlink(path: string): void }
 
 /** PGlite's file system on real files, with an fsync that reaches the disk; in PGlite's own, fsync does nothing. */
 class DurableFS extends NodeFS {
   override async init(...[engine, options]: Parameters<NodeFS['init']>): ReturnType<NodeFS['init']> {
     const makeDurable = (mod: { FS: unknown }) => {
-      const files = (mod.FS as { filesystems: { NODEFS: NodeFileSystem } }).filesystems.NODEFS
+      const { filesystems, unlink } = mod.FS as FileSystem
+      const files = filesystems.NODEFS
       files.stream_ops.fsync = ({ nfd }) => {
         files.tryFSOperation(() => fs.fsyncSync(nfd))
         return 0
@@ -102,6 +108,23 @@ class DurableFS extends NodeFS {
         const target = join(files.realPath(newParent), newName)
         files.tryFSOperation(() => fs.renameSync(files.realPath(node), target))
         node.name = newName
+      }
+      // PGlite creates a file before it opens it. Where no descriptor is free, Postgres closes one and creates the file again.
+      const [{ mknod }, { open }] = [files.node_ops, files.stream_ops]
+      let created: Node | undefined
+      files.node_ops.mknod = (...file) => {
+        created = mknod(...file)
+        return created
+      }
+      files.stream_ops.open = (stream) => {
+        const isNew = stream.node === created
+        created = undefined
+        try {
+          open(stream)
+        } catch (error) {
+          if (isNew) unlink(stream.path)
+          throw error
+        }
       }
     }
     return super.init(engine, { ...options, preRun: [...[options.preRun ?? []].flat(), makeDurable] })

@@ -99,6 +99,26 @@ test('stops for good when a write to disk fails, acknowledges nothing and loses 
   expect(await reopen(dir, (sql) => sql`select n from acknowledged where n = 1`)).toHaveLength(1)
 })
 
+test('goes on writing its log when connections take all descriptors but those of its own files', async () => {
+  const engine = await openHere(join(root, 'crowded'))
+  const driver = openDriver(engine)
+  const original = fs.openSync
+  let refused = ''
+  const spy = spyOn(fs, 'openSync').mockImplementation((path, ...rest) => {
+    if (refused || !String(path).includes('xlogtemp')) return original(path, ...rest)
+    refused = String(path)
+    throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' })
+  })
+  try {
+    while (!refused) await driver`select pg_switch_wal(), pg_logical_emit_message(true, '', 'x')`
+    expect(await driver`select 1 as n`).toEqual([{ n: 1 }] as never)
+  } finally {
+    spy.mockRestore()
+    await driver.end()
+    await engine.close()
+  }
+})
+
 /** Fills the engine's log, and prints each commit that is acknowledged. */
 const logWriter = `
   import { openEmbedded } from './src/db/embedded.ts'
