@@ -9,7 +9,7 @@ export const keepLongNumbers = (_: string, value: unknown, { source = '' }: { so
 /** Twice the size of a signal. Small bodies reserve no memory, so that large ones cannot lock them out. */
 export const smallBody = 32 * 1024
 /** Enough for the files of the largest push. */
-const defaultMaxValues = 100_000
+const defaultMaxValues = 75_000
 
 export const invalidBody = (message: string): ServiceError =>
   invalid('The request body is not valid.', [{ path: '', message }])
