@@ -113,7 +113,7 @@ const Health = ({ health: { base, change } }: { health: ChangeDays['health'] }) 
   <ul class="detail">
     <li>
       {countOf(change.days, 'day')} with signals since it went live
-      {base && `, ${countOf(base.days, 'day')} of the change it is compared with`}.
+      {base && `, ${countOf(base.days, 'day')} before`}.
     </li>
     {change.named !== null && (
       <li>{formatPercent(change.named)} of its signals name its commit; the others belong to it by their time.</li>
