@@ -25,6 +25,9 @@ create table history_entries (
   is_change boolean not null default false,
   -- The text of the prompt after the change, if it was given. Large ones are stored out of line.
   text text check (octet_length(text) <= 65536),
+  -- The file that the prompt was linked to when sync or the webhook added the entry.
+  repository text,
+  path text,
   primary key (organisation_id, id),
   check (
     case action

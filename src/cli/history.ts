@@ -6,7 +6,7 @@ import { diffParams } from '../history/schema_params.ts'
 import type { Input } from '../lib/input.ts'
 import { parseId } from '../lib/params.ts'
 import { openLocal } from './api.ts'
-import { type Arguments, UsageError } from './command.ts'
+import { type Arguments, type Command, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
 import { fromOperations } from './operation_command.ts'
@@ -27,13 +27,23 @@ const operationCommands = fromOperations(historyOperations, [
     defaults: { include: 'title' },
     columns: ['id', 'action', 'user…', 'commit_sha…', 'pr_number', 'branch_name…', 'created_at', 'title…'],
   },
-  {
-    usage: 'history remove ID --prompt PROMPT [--url URL]',
-    description: 'removes a history entry that is wrong',
-    operation: 'removeHistoryEntry',
-    check: entryArgument,
-  },
 ])
+
+const removal = {
+  usage:
+    'history remove [ID] [--org ORG|--url URL] [--prompt PROMPT] [--branch B] [--repository REPOSITORY --path P] [--dry-run]',
+  description: 'removes a wrong entry of a prompt, or those of a branch or of a file that a prompt was linked to',
+}
+const [removeOne, removeMany] = fromOperations(historyOperations, [
+  { ...removal, operation: 'removeHistoryEntry', check: checkOne },
+  { ...removal, operation: 'removeHistoryEntries' },
+]) as [Command, Command]
+const removeCommandOf = (args: Arguments) => (args.place('ID') === null ? removeMany : removeOne)
+const removeCommand: Command = {
+  ...removal,
+  check: (args) => removeCommandOf(args).check?.(args),
+  run: (context) => removeCommandOf(context.args).run(context),
+}
 
 type Compared = { entry: Record<string, string>; diff: string | null }
 
@@ -71,7 +81,14 @@ const databaseCommands = onDatabase([
   },
 ])
 
-export const commands = [...operationCommands, ...databaseCommands]
+export const commands = [...operationCommands, removeCommand, ...databaseCommands]
+
+function checkOne(args: Arguments): void {
+  entryArgument(args)
+  const others = ['branch', 'repository', 'dry-run'].filter((name) => args.options[name] !== undefined)
+  if (others.length > 0) throw new UsageError(`give either ID or --${others[0]}`)
+  if (args.text('prompt') === null) throw new UsageError('--prompt missing')
+}
 
 function entryArgument(args: Arguments): number {
   args.asQuery(diffParams.parse)

@@ -92,6 +92,8 @@ export const explanations: Record<string, string> = {
   'endpoints --prompt': 'prompt whose events are sent, by id or by unique name; repeat it for more; default: all',
   'endpoints create --url': eventUrl,
   'endpoints update --url': eventUrl,
+  'history remove --branch': 'removes what went live on this branch',
+  'history remove --path': 'removes what was added while a prompt was linked to this file',
   'history --base': 'id of the entry to compare with; default: the change before',
   'init --name': 'name of the organisation; default: My organisation',
   'keys --monthly-limit': "signals per month with this browser key; the organisation's limit holds, too",

@@ -3,10 +3,19 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { repeatStep } from '../lib/periodic.ts'
+import type { Owner } from '../orgs/manage.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { forgetChecks } from '../webhooks/events.ts'
-import { showEntry } from './schema.ts'
-import { eraseTextsOf, insertRemoved, selectEntry, selectNewestEntries } from './store.ts'
+import { liveActions, showEntry } from './schema.ts'
+import {
+  type EntriesOf,
+  eraseTextsOf,
+  insertRemoved,
+  selectEntries,
+  selectEntriesOf,
+  selectEntry,
+  selectNewestEntries,
+} from './store.ts'
 import { lockHistories } from './store_write.ts'
 import { writeReconciliation } from './write.ts'
 
@@ -45,6 +54,38 @@ export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId:
     const details = { entry: showEntry(entry) }
     await recordAudit(sql, clock, actor, { organisationId, action: 'history.removed', subject, details })
   }, permitRequestOf(actor))
+}
+
+/**
+ * Removes entries that a sync of the wrong branch or file added, in short steps. It is in the audit log first, because it may
+ * be interrupted. Unlike a single entry, they come back with a sync that reads them again.
+ */
+export async function removeEntries(
+  db: Db,
+  clock: Clock,
+  { organisationId, org }: Owner,
+  prompt: Prompt | null,
+  { branch, file, isDryRun }: Omit<EntriesOf, 'promptId'> & { isDryRun: boolean },
+  actor: Actor,
+): Promise<number> {
+  const wanted = { promptId: prompt?.id ?? null, branch, file }
+  const found = await db.heavyRead(organisationId, () => selectEntriesOf(db.sql, organisationId, wanted, liveActions))
+  if (isDryRun || found.length === 0) return found.length
+  const details = { entries: found.length, ...(branch !== null && { branch }), ...file }
+  const event = { organisationId, action: 'history.removed', subject: prompt?.publicId ?? org, details } as const
+  await db.transaction((sql) => recordAudit(sql, clock, actor, event), permitRequestOf(actor))
+  for (let first = 0; first < found.length; first += stepRows) {
+    const step = found.slice(first, first + stepRows)
+    const promptIds = step.map(({ prompt_id }) => prompt_id)
+    await db.transaction(async (sql) => {
+      await lockHistories(sql, organisationId, promptIds)
+      const ids = step.map(({ id }) => id)
+      const deletes = await selectEntries(sql, organisationId, ids)
+      await writeReconciliation(sql, organisationId, { ...nothing, deletes })
+      await forgetChecks(sql, organisationId, promptIds)
+    }, permitRequestOf(actor))
+  }
+  return found.length
 }
 
 /** Erases the texts of a prompt, or of all prompts of an organisation, in short steps. Returns the number of entries. */

@@ -1,12 +1,15 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import { invalid } from '../errors.ts'
 import { defineOperations, operation } from '../http/operation.ts'
 import { bodyOf } from '../lib/validate.ts'
 import { type Prompt, showPrompt } from '../prompts/find.ts'
+import { parsePromptFile } from '../prompts/link.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { HistoryReader } from './read.ts'
 import { recordEntry } from './record.ts'
 import {
+  EntriesToRemove,
   EntryDiff,
   EntryPath,
   HistoryBatch,
@@ -14,6 +17,7 @@ import {
   HistoryPage,
   NewHistoryEntry,
   RecordedEntry,
+  RemovedEntries,
   RemovedEntry,
 } from './schema.ts'
 import { diffParams, type HistoryQuery, historyParams, parseHistoryQuery } from './schema_params.ts'
@@ -101,6 +105,23 @@ export const historyOperations = defineOperations('History', {
       return { id }
     },
   }),
+  removeHistoryEntries: operation({
+    method: 'POST',
+    path: '/history/remove',
+    scope: 'history:delete',
+    summary: 'Remove the entries of a branch or a file',
+    description:
+      'Removes deployed and pr_merged entries: those of a branch, or those that sync and the webhook added while the ' +
+      'prompt was linked to a file; with prompt_id only those of this prompt. A sync that reads them again brings them back.',
+    body: bodyOf(EntriesToRemove, 'The removal', parseRemoval),
+    answer: { status: 200, description: 'The entries are removed.', schema: RemovedEntries },
+    errors: [404],
+    async run({ db, clock, findPrompt }: Needs, { body: { promptId, ...wanted }, caller, actor }) {
+      const prompt = promptId === null ? null : await findPrompt(caller.organisationId, promptId)
+      const { removeEntries } = await import('./erase.ts')
+      return { entries: await removeEntries(db, clock, caller, prompt, wanted, actor) }
+    },
+  }),
   getHistoryDiff: operation({
     method: 'GET',
     path: `${path}/:entry_id/diff`,
@@ -143,6 +164,16 @@ export const historyOperations = defineOperations('History', {
     },
   }),
 })
+
+function parseRemoval({ branch, prompt_id, repository, path, dry_run = false }: EntriesToRemove) {
+  const hasFile = repository !== undefined || path !== undefined
+  if (branch === undefined && !hasFile) {
+    const message = 'must be given, unless repository and path are'
+    throw invalid('The removal is not valid.', [{ path: '/branch', message }])
+  }
+  const file = hasFile ? parsePromptFile({ repository: repository ?? '', path: path ?? '' }) : null
+  return { promptId: prompt_id ?? null, branch: branch ?? null, file, isDryRun: dry_run }
+}
 
 /** The version changes with every change of the history, so all pages with the same fields share one ETag. */
 const etagOf = (version: string, { include }: HistoryQuery): string =>

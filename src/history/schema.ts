@@ -206,6 +206,25 @@ export const RemovedEntry = envelopeOf(Type.Object({ id: HistoryEntry.properties
   id: 42,
 })
 
+export const EntriesToRemove = Type.Object(
+  {
+    branch: Type.Optional(BranchName),
+    prompt_id: Type.Optional(promptId),
+    repository: Type.Optional(Type.String({ description: 'Repository of the file, as in the link of a prompt' })),
+    path: Type.Optional(Type.String({ description: 'Path of the file' })),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Return the number without removing anything.' })),
+  },
+  { title: 'EntriesToRemove', examples: [{ branch: 'warmer', dry_run: true }] },
+)
+
+export type EntriesToRemove = Static<typeof EntriesToRemove>
+
+export const RemovedEntries = envelopeOf(
+  Type.Object({ entries: Type.Integer({ description: 'The number of entries' }) }),
+  'RemovedHistoryEntries',
+  { entries: 2_284 },
+)
+
 export const EntryDiff = envelopeOf(
   Type.Object({
     entry: HistoryEntry,

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { OwnedPrompt } from '../prompts/find.ts'
+import type { OwnedPrompt, PromptFile } from '../prompts/find.ts'
 import type { KnownEntry } from './identity.ts'
 import type { EntryRow } from './schema.ts'
 
@@ -173,6 +173,29 @@ export async function selectEntry(sql: Sql, prompt: OwnedPrompt, id: number): Pr
     where id = ${id} and organisation_id = ${prompt.organisationId} and prompt_id = ${prompt.id}`
   return row
 }
+
+/** Selects the entries with these ids. */
+export const selectEntries = (sql: Sql, organisationId: number, ids: number[]) =>
+  sql<KnownEntry>`
+    select * from history_rows
+    where organisation_id = ${organisationId} and id = any (${`{${ids}}`}::text::bigint[])`
+
+/** Entries of these actions on a branch, or that were added for a file. Null stands for any. */
+export type EntriesOf = { promptId: number | null; branch: string | null; file: PromptFile | null }
+
+export const selectEntriesOf = (
+  sql: Sql,
+  organisationId: number,
+  { promptId, branch, file }: EntriesOf,
+  actions: string[],
+) =>
+  sql<{ id: number; prompt_id: number }>`
+    select id, prompt_id from history_entries
+    where organisation_id = ${organisationId} and action = any(${actions}::text[])
+      and (${promptId}::bigint is null or prompt_id = ${promptId}::bigint)
+      and (${branch}::text is null or branch_name = ${branch}::text)
+      and (${file?.path ?? null}::text is null or (repository, path) = (${file?.repository ?? null}::text, ${file?.path ?? null}::text))
+    order by prompt_id, id`
 
 export const selectNewestEntries = (sql: Sql, { id, organisationId }: OwnedPrompt, limit: number) =>
   sql<KnownEntry>`

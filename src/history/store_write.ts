@@ -155,7 +155,7 @@ export async function insertEntries(
   // The groups are complete before the first call of update_history_counts, so it sees all new entries.
   return sql<Inserted>`
     with locked as materialized (
-      select id, organisation_id, history_version
+      select id, organisation_id, history_version, repository, path
       from prompts
       where organisation_id = ${organisationId} and id = any (${promptIds}::text::bigint[])
         and (${publicId}::text is null or public_id = ${publicId}::text)
@@ -164,9 +164,16 @@ export async function insertEntries(
     ), added as (
       -- The given ids only order the entries.
       insert into history_entries overriding user value
-      select e.*
+      select placed.*
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) e
       join locked p on p.id = e.prompt_id
+      cross join lateral json_populate_record(
+        e,
+        case
+          when e.in_git or e.on_github then json_build_object('repository', p.repository, 'path', p.path)
+          else '{}'
+        end
+      ) placed
       where ${publicId}::text is null
         or p.history_version = (
           select seen.history_version from prompts seen where seen.organisation_id = p.organisation_id and seen.id = p.id

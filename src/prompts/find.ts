@@ -8,13 +8,14 @@ import {
   findPromptsByIds,
   type OwnedPrompt,
   type Prompt,
+  type PromptFile,
   selectPromptIds,
   selectPromptRows,
   selectPrompts,
 } from './store.ts'
 
 export { findPromptsNamed } from './store.ts'
-export type { OwnedPrompt, Prompt }
+export type { OwnedPrompt, Prompt, PromptFile }
 
 export type PromptFinder = ReturnType<typeof createPromptFinder>
 

@@ -133,6 +133,16 @@ test('a branch that no prompt follows is recorded only with --also, which makes 
     ['a.md', 'main'],
     ['b.md', null],
   ])
+  const remove = (...more: string[]) => operator.one('history', 'remove', ...more)
+  expect(await remove('--org', org, '--branch', 'warmer', '--dry-run')).toEqual({ entries: 2 })
+  expect(await remove('--org', org, '--branch', 'warmer')).toEqual({ entries: 2 })
+  expect(Object.values(await readHistories(org)).flat().length).toBe(1)
+  const [a] = prompts as [Row]
+  const of = ['--prompt', a.id, '--repository', 'acme/prompts', '--path']
+  expect(await remove(...of, 'b.md')).toEqual({ entries: 0 })
+  expect(await remove(...of, 'a.md')).toEqual({ entries: 1 })
+  const wrong = await run(['history', 'remove', '1', '--prompt', a.id, '--branch', 'main'])
+  expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('give either ID or --branch') })
 })
 
 test('over REST it makes the same histories with a key that can write prompts, and repeats them with one that cannot', async () => {

@@ -1,5 +1,6 @@
 // What counts as a change: entries of the live branch after which another commit was live.
 import { expect, test } from 'bun:test'
+import { invalid } from '../client.ts'
 import { createHook, paths } from '../github/hook.ts'
 import { merged, push } from '../github/payloads.ts'
 import { entry } from '../service.ts'
@@ -99,6 +100,68 @@ test('a removed entry leaves no trace but the audit log, and sync does not bring
   await remove(first.id)
   expect((await sync('a', at(10))).body.data.outcomes).toEqual(['known'])
   expect(await readChanges()).toEqual(['a 12-: 1'])
+})
+
+test('the entries of a branch are removed together, the others marked again, and a sync brings them back', async () => {
+  const { key } = await service.createKey(tenant, ['history:delete', 'keys:read', 'history:write', 'prompts:write'])
+  const other = await service.createPrompt(tenant, 'other')
+  await service.call('PATCH', `/api/v1/prompts/${other}`, { key, json: { archived: true } })
+  const of = (prompt_id: string, commit_sha: string, hour: number, branch_name: string) => {
+    return { prompt_id, ...entry({ commit_sha, created_at: at(hour), branch_name }) }
+  }
+  const entries = [
+    of(tenant.prompt, 'a', 10, 'main'),
+    of(tenant.prompt, 'b', 11, 'warmer'),
+    of(tenant.prompt, 'a', 12, 'release'),
+    of(other, 'c', 10, 'warmer'),
+  ]
+  const sync = async () => (await service.post('/history/batch', key, { entries })).body.data.outcomes
+  await sync()
+  const opened = { action: 'pr_opened', pr_number: 7, pr_url: 'https://example.com/7', branch_name: 'warmer' }
+  await service.addHistory(tenant.prompt, [entry({ ...opened, created_at: at(11) })])
+  const remove = (body: object, using = key) => service.post('/history/remove', using, body)
+  const foreign = await service.createKey(await service.createTenant(), ['history:delete'])
+  expect((await remove({ branch: 'warmer' }, foreign.key)).body).toEqual({ data: { entries: 0 } })
+  expect((await remove({ branch: 'warmer', prompt_id: other }, foreign.key)).status).toBe(404)
+  expect(await remove({ prompt_id: other })).toMatchObject(invalid('/branch'))
+  expect(await remove({ path: 'a.md' })).toMatchObject(invalid('/repository'))
+  expect((await remove({ branch: 'warmer', dry_run: true })).body).toEqual({ data: { entries: 2 } })
+  expect(await readChanges()).toEqual(['a 12-: 0', 'b 11-12: 0', 'a 10-11: 0'])
+  expect((await remove({ branch: 'warmer' })).body).toEqual({ data: { entries: 2 } })
+  expect(await readChanges()).toEqual(['a 10-: 0'])
+  const { body } = await service.getHistory(tenant.prompt, tenant.key)
+  expect(body.data.map(({ branch_name }: { branch_name: string }) => branch_name)).toEqual([
+    'release',
+    'warmer',
+    'main',
+  ])
+  expect((await remove({ branch: 'warmer' })).body).toEqual({ data: { entries: 0 } })
+  const removals = (await service.get('/audit', key)).body.data.filter(
+    ({ action }: { action: string }) => action === 'history.removed',
+  )
+  expect(removals).toMatchObject([{ subject: tenant.org, details: { entries: 2, branch: 'warmer' } }])
+  expect(await sync()).toEqual(['known', 'added', 'known', 'added'])
+})
+
+test('what sync and the webhook added for a file is removed together, and what clients recorded stays', async () => {
+  const hook = await createHook(service, 'Acme/Prompts')
+  const { prompts, tenant: owner } = hook
+  const { key } = await service.createKey(owner, ['history:delete', 'prompts:write', 'history:write'])
+  const sync = (commit_sha: string, hour: number) =>
+    service.post('/history/batch', key, {
+      entries: [{ prompt_id: prompts.greeting, ...entry({ commit_sha, created_at: at(hour) }) }],
+    })
+  await sync('wrong', 10)
+  await service.addHistory(prompts.greeting, [deployed('given', at(11))])
+  await hook.deliver('push', push({ commits: [{ id: 'c0ffee'.padEnd(40, '0'), modified: [paths.greeting] }] }))
+  const link = { repository: 'acme/prompts', path: 'prompts/other.txt' }
+  await service.call('PATCH', `/api/v1/prompts/${prompts.greeting}`, { key, json: link })
+  await sync('right', 12)
+  const remove = (more: object) => service.post('/history/remove', key, { prompt_id: prompts.greeting, ...more })
+  expect((await remove({ ...link, repository: 'acme/other' })).body.data.entries).toBe(0)
+  expect((await remove({ repository: 'Acme/Prompts', path: paths.greeting })).body.data.entries).toBe(2)
+  const { body } = await service.getHistory(prompts.greeting, owner.key)
+  expect(body.data.map(({ commit_sha }: { commit_sha: string }) => commit_sha)).toEqual(['right', 'given'])
 })
 
 test('the webhook makes the default branch live and says so in the audit log, unless there is a live branch', async () => {

@@ -13,6 +13,7 @@ const keyWith = async (given: Scope[]) => (await service.createKey(tenant, given
 const promised = {
   'GET /audit': 'keys:read',
   'POST /history/batch': 'history:write',
+  'POST /history/remove': 'history:delete',
   'GET /impact': 'signals:read',
   'GET /keys': 'keys:read',
   'POST /keys': 'keys:write',
