@@ -24,7 +24,7 @@ create table history_entries (
   -- It went live on the prompt's live branch, and the entry live before it has another commit (src/history/changes.ts).
   is_change boolean not null default false,
   -- The text of the prompt after the change, if it was given. Large ones are stored out of line.
-  text text check (octet_length(text) <= 65536),
+  text text check (octet_length(text) <= 262144),
   -- The file that the prompt was linked to when sync or the webhook added the entry.
   repository text,
   path text,

@@ -6,7 +6,7 @@ export type Table = {
   needs: string[]
 }
 
-/** The texts of prompts may have 64 KiB each. */
+/** The texts of prompts may have 256 KiB each. */
 const fetchSizeOf = (table: string): number => (table === 'history_entries' ? 50 : 1_000)
 
 /** Values are written as text, which must not depend on the settings of the server or of the user. */

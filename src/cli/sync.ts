@@ -119,12 +119,13 @@ function describe(change: SyncChange, isDryRun: boolean): string {
 }
 
 function summarise(result: SyncResult, where: string, isDryRun: boolean): string {
-  const { commits, prompts, added, changed, known, texts, unreachable, withoutLiveBranch } = result
+  const { commits, prompts, added, changed, known, texts, unreadable, unreachable, withoutLiveBranch } = result
   const [add, change] = isDryRun ? ['would add', 'change'] : ['added', 'changed']
   const unknown = '; entries of unreachable commits were not looked for: the key lacks history:read'
   const gone = unreachable === null ? unknown : unreachable > 0 ? `, ${unreachable} not on the branch any more` : ''
   const read = `${counted(prompts, 'prompt')}, ${counted(commits, 'commit')}`
   const branchless = `; ${counted(withoutLiveBranch, 'prompt')} without a live branch: the key lacks prompts:write`
   const stored = texts > 0 ? `, stored ${counted(texts, 'text')}` : ''
-  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${stored}${gone}${withoutLiveBranch > 0 ? branchless : ''}`
+  const lacking = unreadable > 0 ? `, ${counted(unreadable, 'text')} left out` : ''
+  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${stored}${lacking}${gone}${withoutLiveBranch > 0 ? branchless : ''}`
 }

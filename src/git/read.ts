@@ -234,10 +234,15 @@ export async function readTexts(git: Git, files: FileVersion[]): Promise<FileTex
 const readAll = async (git: Git, args: string[], lines: string[]): Promise<Buffer> =>
   Buffer.concat(lines.length > 0 ? await Array.fromAsync(git.stream(args, `${lines.join('\n')}\n`)) : [])
 
+/** JSON writes a control character as six: the text and its entry must fit into a request of 1 MiB. */
+const maxJsonBytes = 900_000
+
+const fitsRequest = (text: string) => Buffer.byteLength(JSON.stringify(text)) <= maxJsonBytes
+
 function decodeText(bytes: Uint8Array): FileText {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    return isStorableText(text) ? { text } : { problem: 'is binary' }
+    return isStorableText(text) && fitsRequest(text) ? { text } : { problem: 'is binary' }
   } catch {
     return { problem: 'is not UTF-8' }
   }

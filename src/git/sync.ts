@@ -41,7 +41,10 @@ type PromptIds = Map<SyncedPrompt, string | null>
 
 type EntryToSync = PromptEntry<SyncedPrompt> & { text?: string }
 
-export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known' | 'texts', number> & {
+export type SyncResult = Record<
+  'commits' | 'prompts' | 'added' | 'changed' | 'known' | 'texts' | 'unreadable',
+  number
+> & {
   /** The number of prompts whose live branch is not set, because the key may not change them. */
   withoutLiveBranch: number
   /** The number of entries of unreachable commits; null when the key may not read histories. */
@@ -62,6 +65,8 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
   if (!options.isAlso) requireFollowed(repository, linked)
   const plan = await withoutOldNames(options, await planSync(git, repository, linked, options))
   const { prompts, commits, lastLandedAt } = plan
+  // Fails now if the key may not write histories, or if texts are not stored: the prompts are created first.
+  await target.recordBatch({ entries: [], with_texts: options.withTexts ?? false, dry_run: true })
   for (const file of plan.skipped) options.onChange({ change: 'skipped', prompt: null, ...file })
 
   const ids: PromptIds = new Map()
@@ -142,8 +147,8 @@ async function startLiveBranches(options: SyncOptions, linked: LinkedFile[]): Pr
 /** Records the entries of a plan, in as few calls as their sizes allow. */
 async function syncEntries(options: SyncOptions, ids: PromptIds, plan: Plan) {
   const { isDryRun, onProgress, onChange } = options
-  const counts = { added: 0, changed: 0, known: 0, texts: 0 }
-  const unreadable = new Set<SyncedPrompt>()
+  const counts = { added: 0, changed: 0, known: 0, texts: 0, unreadable: 0 }
+  const noticed = new Set<SyncedPrompt>()
   let done = 0
   for (const call of inCalls(plan.entries)) {
     const { outcomes, withoutText } = await recordCall(options, ids, call)
@@ -153,8 +158,16 @@ async function syncEntries(options: SyncOptions, ids: PromptIds, plan: Plan) {
       counts[change] += 1
       if (change !== 'known') onChange({ change, prompt: ids.get(prompt) ?? null, path: prompt.path, ...entry })
     }
+    const { readable, unreadable } = await addTexts(options, plan, withoutText)
+    counts.unreadable += unreadable.length
+    for (const { one, problem } of unreadable) {
+      // Said once for each prompt, and not again by every later sync.
+      if (noticed.has(one.prompt) || !(isDryRun || outcomes[call.indexOf(one)] === 'added')) continue
+      noticed.add(one.prompt)
+      onChange({ change: 'no_text', prompt: ids.get(one.prompt) ?? null, path: one.prompt.path, problem })
+    }
     // A text is sent only with an entry that has none yet.
-    for (const some of inCalls(await addTexts(options, ids, plan, withoutText, unreadable))) {
+    for (const some of inCalls(readable)) {
       if (isDryRun) continue
       await recordCall(options, ids, some)
       counts.texts += some.length
@@ -182,27 +195,21 @@ async function recordCall(options: SyncOptions, ids: PromptIds, call: EntryToSyn
   }
 }
 
-/** Adds the texts to entries, and drops those without one. Reports once for each prompt why it has none. */
-async function addTexts(
-  { git, onChange }: SyncOptions,
-  ids: PromptIds,
-  { pathOf }: Plan,
-  entries: EntryToSync[],
-  unreadable: Set<SyncedPrompt>,
-): Promise<EntryToSync[]> {
+/** Adds the texts to entries, or says why a file has none. Entries that remove the file are dropped. */
+async function addTexts({ git }: SyncOptions, { pathOf }: Plan, entries: EntryToSync[]) {
   const files = entries.map((entry) => ({ commitSha: entry.entry.commit_sha, path: pathOf(entry) }))
   const found = await readTexts(git, files)
-  return entries.flatMap((one, index) => {
-    const { prompt, entry } = one
+  const readable: EntryToSync[] = []
+  const unreadable: { one: EntryToSync; problem: string }[] = []
+  for (const [index, one] of entries.entries()) {
     const file = found[index] ?? { problem: null }
-    if ('text' in file) return { ...one, text: file.text }
-    if (file.problem !== null && !unreadable.has(prompt)) {
-      unreadable.add(prompt)
-      const problem = `${file.problem} at ${entry.commit_sha.slice(0, 8)}; its text is left out`
-      onChange({ change: 'no_text', prompt: ids.get(prompt) ?? null, path: prompt.path, problem })
+    if ('text' in file) readable.push({ ...one, text: file.text })
+    else if (file.problem !== null) {
+      const problem = `${file.problem} at ${one.entry.commit_sha.slice(0, 8)}; its text is left out`
+      unreadable.push({ one, problem })
     }
-    return []
-  })
+  }
+  return { readable, unreadable }
 }
 
 /**

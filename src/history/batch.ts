@@ -1,7 +1,7 @@
 import { operator, recordAudit } from '../audit/record.ts'
 import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -47,12 +47,7 @@ export async function recordHistoryBatch(
   const deadline = actor.request?.deadline
   const permitRequest = { tenant: organisationId, key: `history of ${organisationId}`, deadline }
   const { outcomes, stored } = await db.transaction(async (sql) => {
-    if (needsTexts && !(await lockStoringTexts(sql, organisationId))) {
-      throw invalid(
-        'The organisation does not store texts. Turn it on: prompt-signals orgs update ORG --store-text on',
-        [],
-      )
-    }
+    if (needsTexts) await requireStoringTexts(sql, organisationId)
     if (isDryRun) return reconcile(reported, await readKnown(sql, organisationId, reported))
     const otherPrompts = seen.map(({ promptId }) => promptId)
     const options = { otherPrompts, publicIds: [...prompts.keys()] }
@@ -64,6 +59,13 @@ export async function recordHistoryBatch(
   }, permitRequest)
   const lacksText = stored.map((entry) => entry !== undefined && hasLiveAction(entry) && !entry.has_text)
   return { outcomes, ...(withTexts && { without_text: [...lacksText.keys()].filter((index) => lacksText[index]) }) }
+}
+
+async function requireStoringTexts(sql: Sql, organisationId: number): Promise<void> {
+  const { isOn, org } = await lockStoringTexts(sql, organisationId)
+  if (isOn) return
+  const command = `prompt-signals orgs update ${org} --store-text on`
+  throw invalid(`The organisation does not store texts. Turn it on: ${command}`, [])
 }
 
 /** The entries that a batch changed or removed, as they were before. */

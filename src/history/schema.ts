@@ -108,7 +108,7 @@ export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', {
 })
 
 /** In bytes of UTF-8. */
-export const maxTextBytes = 64 * 1024
+export const maxTextBytes = 256 * 1024
 
 /** Whether Postgres can store the text of a prompt, and it is not too large. */
 export const isStorableText = (text: string): boolean =>

@@ -226,13 +226,13 @@ export async function deleteHistory(sql: Sql, { id, organisationId }: OwnedPromp
 }
 
 /**
- * Whether the organisation stores texts. The setting changes only after the caller's transaction, so that none is left of a
- * batch that began before it was turned off.
+ * Whether the organisation stores texts, and its public id. The setting changes only after the caller's transaction, so that
+ * none is left of a batch that began before it was turned off.
  */
-export async function lockStoringTexts(sql: Sql, organisationId: number): Promise<boolean> {
-  const [row] = await sql<{ store_text: boolean }>`
-    select store_text from organisations where id = ${organisationId} for share`
-  return row?.store_text ?? false
+export async function lockStoringTexts(sql: Sql, organisationId: number) {
+  const [row] = await sql<{ isOn: boolean; org: string }>`
+    select store_text as "isOn", public_id as org from organisations where id = ${organisationId} for share`
+  return row ?? { isOn: false, org: 'ORG' }
 }
 
 /** Erases the texts of up to `limit` entries of a prompt, or with null of the organisation. Returns their number. */

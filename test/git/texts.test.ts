@@ -3,7 +3,7 @@ import { createApp } from '../../src/app.ts'
 import { openRest } from '../../src/cli/rest.ts'
 import { openTarget } from '../../src/cli/sync.ts'
 import type { Db } from '../../src/db/client.ts'
-import type { SyncChange } from '../../src/git/sync.ts'
+import type { SyncChange, SyncOptions } from '../../src/git/sync.ts'
 import type { SyncTarget } from '../../src/git/target.ts'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
 import { eraseTexts, forgetTexts } from '../../src/history/erase.ts'
@@ -24,7 +24,7 @@ const { greeting, farewell, other } = paths
 
 const storeText = ({ org }: Tenant, isOn = true) => setStoreText(service.services.db, service.services.clock, org, isOn)
 
-async function sync(clone: Clone, { key }: Tenant) {
+async function sync(clone: Clone, { key }: Tenant, more: Partial<SyncOptions> = {}) {
   const target = openTarget(openRest(service.url, key, new AbortController().signal))
   const batches: HistoryBatch[] = []
   const recordBatch: SyncTarget['recordBatch'] = (batch) => {
@@ -35,6 +35,7 @@ async function sync(clone: Clone, { key }: Tenant) {
   const result = await syncClone(clone, service.url, key, {
     target: { ...target, recordBatch },
     withTexts: true,
+    ...more,
     onChange: (change) => changes.push(change),
   })
   const sent = batches.flatMap(({ entries }) => entries.flatMap(({ text }) => text ?? []))
@@ -65,7 +66,7 @@ test('a sync stores the text after each change, under every name of the file, an
     main: Empty it | ${greeting}=
     main: Remove it | -${greeting}
     main: Back | ${greeting}=one\\n`)
-  expect(await rejectionOf(sync(clone, tenant))).toContain('orgs update ORG --store-text on')
+  expect(await rejectionOf(sync(clone, tenant))).toContain(`orgs update ${tenant.org} --store-text on`)
   expect((await service.getHistory(prompts.greeting, tenant.key)).body.data).toEqual([])
   await storeText(tenant)
   const first = await sync(clone, tenant)
@@ -107,25 +108,51 @@ test.each([true, false])(
   },
 )
 
-test('what is not UTF-8, too large or binary is left out, and said once for each prompt', async () => {
+test('what is not UTF-8, too large or binary is left out, and said once for each prompt, not by each sync', async () => {
   const { tenant, prompts, clone } = await createStoring()
   for (const round of ['1', '2']) {
     clone.write(greeting, `a\0${round}`)
-    clone.write(farewell, 'x'.repeat(64 * 1024) + round)
+    clone.write(farewell, 'x'.repeat(256 * 1024) + round)
     await Bun.write(`${clone.folder}/${other}`, new Uint8Array([0xff, 0xfe, round.charCodeAt(0)]))
     clone.git('add', other)
     clone.commit(`Round ${round}`)
   }
-  clone.change('Smaller', farewell, { text: 'x'.repeat(64 * 1024) })
+  clone.change('Smaller', farewell, { text: 'x'.repeat(256 * 1024) })
   const { notices } = await sync(clone, tenant)
   const problems = notices.map((notice) => [notice.path, 'problem' in notice && notice.problem?.split(' at ')[0]])
   expect(problems.sort()).toEqual([
-    [farewell, 'is larger than 64 KiB'],
+    [farewell, 'is larger than 256 KiB'],
     [greeting, 'is binary'],
     [other, 'is not UTF-8'],
   ])
-  expect(await textsOf(prompts.farewell, tenant)).toEqual([null, null, 'x'.repeat(64 * 1024)])
+  expect(await textsOf(prompts.farewell, tenant)).toEqual([null, null, 'x'.repeat(256 * 1024)])
   expect(await textsOf(prompts.greeting, tenant)).toEqual([null, null])
+  expect(await sync(clone, tenant)).toMatchObject({ notices: [], result: { unreadable: 6 } })
+  expect((await sync(clone, tenant, { isDryRun: true })).notices).toEqual(notices)
+  clone.change('Binary again', greeting, { text: 'b\0' })
+  expect((await sync(clone, tenant)).notices).toMatchObject([{ path: greeting }])
+})
+
+test('a text that JSON makes too large for a request is left out', async () => {
+  const { tenant, prompts, clone } = await createStoring()
+  clone.change('Quoted', farewell, { text: '"'.repeat(256 * 1024) })
+  clone.change('Escaped', greeting, { text: '\x1b'.repeat(256 * 1024) })
+  expect((await sync(clone, tenant)).notices).toMatchObject([{ path: greeting }])
+  expect(await textsOf(prompts.farewell, tenant)).toEqual(['"'.repeat(256 * 1024)])
+})
+
+test('a sync that may not store texts, or not write histories, fails before it creates a prompt', async () => {
+  const tenant = await service.createTenant()
+  const { key } = await service.createKey(tenant, ['prompts:read', 'prompts:write'])
+  const clone = createClone()
+  clone.change('Begin', 'a.md')
+  const create = { createGlobs: ['*.md'] }
+  expect(await rejectionOf(sync(clone, { ...tenant, key }, { ...create, withTexts: false }))).toContain('history:write')
+  const writer = await service.createKey(tenant, ['prompts:read', 'prompts:write', 'history:write'])
+  const failed = sync(clone, { ...tenant, key: writer.key }, create)
+  expect(await rejectionOf(failed)).toContain(`orgs update ${tenant.org} --store-text on`)
+  const { body } = await service.get('/prompts', key)
+  expect(body.data.map(({ path }: { path: string | null }) => path)).toEqual([null])
 })
 
 const [one, two] = ['Hello.\nBye.\n', 'Hello, {name}.\nBye.\n']
@@ -196,7 +223,7 @@ test('another organisation has no difference, and an odd text is rejected', asyn
   const stranger = await service.createTenant()
   expect((await diff(tenant.prompt, ids.second, stranger.key)).status).toBe(404)
   const of = (text: string) => ({ prompt_id: tenant.prompt, ...entry(), text })
-  for (const text of ['a\0b', '\ud800', 'é'.repeat(32 * 1024 + 1)]) {
+  for (const text of ['a\0b', '\ud800', 'é'.repeat(128 * 1024 + 1)]) {
     expect(await send({ entries: [of(one), of(text)] })).toMatchObject(invalid('/entries/1/text'))
   }
 })
