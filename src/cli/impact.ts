@@ -30,7 +30,7 @@ export const commands = fromOperations(impactOperations, [
   {
     usage:
       'compare --prompt PROMPT --base SHA --head SHA [--url URL] [--since TIME] [--until TIME] [--margin M] ' +
-      '[--fail-on VERDICTS]',
+      '[--share S] [--fail-on VERDICTS]',
     description: 'compares two versions of a prompt that ran side by side, by their commits',
     operation: 'comparePrompt',
     check: failOnOption,

@@ -63,6 +63,7 @@ export const explanations: Record<string, string> = {
   '--remove-scope': 'scopes to remove, separated by commas',
   '--repository': 'repository on its host: github.com/owner/name; owner/name is one on GitHub',
   '--scopes': 'scopes of the key, separated by commas, instead of a preset',
+  '--share': 'share of users that get the head: a split that contradicts it is undecided',
   '--since': `${time}: only what is not older`,
   '--store-text': 'whether the texts of prompts may be stored',
   '--text': 'also stores the text of each change',

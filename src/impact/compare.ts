@@ -1,6 +1,7 @@
 import { addCounts, type Counts, totalOf } from '../lib/counts.ts'
 import { type Estimate, estimateDifference, rateOf, scale, unknownDifference } from './rate.ts'
 import type { Impact } from './schema.ts'
+import { type DayPair, isSplitWrong } from './split.ts'
 import { varianceBetween, type Wander } from './wander.ts'
 
 // The thresholds of verdicts. The margin is a parameter (schema.ts).
@@ -93,11 +94,11 @@ function forecast(differenceWith: Grow, signals: number, margin: number): number
   return null
 }
 
-/** The signals of both sides on one day, UTC. */
-export type DayPair = { date: string; base: Counts; head: Counts }
-
-/** Compares two versions by the days on which both have signals. The days are in order. */
-export function compareSides(days: DayPair[], margin: number) {
+/**
+ * Compares two versions by the days on which both have signals. The days are in order. A split that contradicts the expected
+ * share of the head tells that one version is answered more often, so the difference would be one of who answers.
+ */
+export function compareSides(days: DayPair[], margin: number, expectedShare: number | null = null) {
   const common = days.filter(isCommon)
   const describe = (side: 'base' | 'head') => {
     const sum = addCounts(days.map((day) => day[side]))
@@ -114,17 +115,19 @@ export function compareSides(days: DayPair[], margin: number) {
     fewest * factor < sideBySide.fewestSignals
       ? unknownDifference(value)
       : estimateDifference(value, ofChance / factor, sideBySide.error)
-  const compared = common.length === 0 ? noComparison : decide(differenceWith, signals, margin)
+  const isWrong = expectedShare !== null && isSplitWrong(common, expectedShare)
+  const compared = common.length === 0 || isWrong ? noComparison : decide(differenceWith, signals, margin)
+  const share = signals === 0 ? null : totalOf(head.compared) / signals
   return {
     base: { signals: base.signals, rate: rateOf(base.mean) },
     head: { signals: head.signals, rate: rateOf(head.mean) },
     difference: compared.difference,
     verdict: compared.verdict,
     signals_needed: compared.signalsNeeded,
-    reason: reasonFor(days, common),
-    notes: notesFor(days),
+    reason: isWrong ? wrongSplit : reasonFor(days, common),
+    notes: isWrong ? [noteSplit(share ?? 0, expectedShare), ...notesFor(days)] : notesFor(days),
     overlap: { days: common.length, from: common[0]?.date ?? null, until: common.at(-1)?.date ?? null },
-    share: signals === 0 ? null : Math.round((totalOf(head.compared) / signals) * scale) / scale,
+    share: share && Math.round(share * scale) / scale,
     days,
   }
 }
@@ -155,6 +158,15 @@ function reasonFor(days: DayPair[], common: DayPair[]): string | null {
   const missing = (['base', 'head'] as const).filter((side) => days.every((day) => totalOf(day[side]) === 0))
   if (missing.length === 2) return 'Neither commit has signals.'
   return missing.length === 1 ? `The ${missing[0]} has no signals.` : 'There is no day with signals of both.'
+}
+
+const wrongSplit =
+  'The split is not the expected one. Signals are answers, not assignments: one version is answered more often, so the ' +
+  'rates are not comparable.'
+
+function noteSplit(share: number, expected: number): string {
+  const [observed, wanted] = [share, expected].map((one) => (one * 100).toPrecision(3))
+  return `The head has ${observed} % of the signals on these days, not ${wanted} %. Chance does that in fewer than 1 of 1,000 comparisons.`
 }
 
 function notesFor(days: DayPair[]): string[] {

@@ -90,7 +90,7 @@ export const impactOperations = defineOperations('Impact', {
       name: 'compare_commits',
       description:
         'Compares two commits that ran side by side, by the commit_sha in the metadata of signals. It is an experiment only if users were assigned at random.',
-      takes: ['base', 'head', 'since', 'until', 'margin'],
+      takes: ['base', 'head', 'since', 'until', 'margin', 'share'],
       required: ['base', 'head'],
     },
     run: (needs: Needs, { prompt, query, context }) =>

@@ -7,9 +7,10 @@ import { invalidQuery } from '../lib/params.ts'
 import { lastStorableInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, type DayCounts, daysOf, splitBounds } from './attribute.ts'
-import { compareSides, compareWindows, type DayPair } from './compare.ts'
+import { compareSides, compareWindows } from './compare.ts'
 import { findBasis, readChangeCounts, showBase } from './read.ts'
 import { type ChangeDays, type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
+import type { DayPair } from './split.ts'
 import { selectSignalCounts } from './store.ts'
 import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_lists.ts'
 import { estimateWander } from './wander.ts'
@@ -47,7 +48,7 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
     .filter((day) => totalOf(day.base) + totalOf(day.head) > 0)
     .toSorted((a, b) => (a.date < b.date ? -1 : 1))
   const [ofBase, ofHead] = changes.map((change) => (change ? showTitledEntry(change) : null))
-  const { base: baseSide, head: headSide, ...compared } = compareSides(days, query.margin)
+  const { base: baseSide, head: headSide, ...compared } = compareSides(days, query.margin, query.share)
   return {
     base: { commit: base.commit, change: ofBase ?? null, ...baseSide },
     head: { commit: head.commit, change: ofHead ?? null, ...headSide },

@@ -18,6 +18,19 @@ const commitParam = (which: string) =>
     'the hash of a commit, or at least its first 7 characters, or another name',
   )
 
+const shareParam = param(
+  Type.Unsafe<number>({
+    type: 'number',
+    minimum: 0,
+    exclusiveMinimum: true,
+    maximum: 1,
+    exclusiveMaximum: true,
+    description: 'The share of users that get the head. If the split contradicts it, the verdict is undecided.',
+  }),
+  (text) => (/^0?\.(?!0+$)\d{1,6}$/.test(text) ? Number(text) : undefined),
+  'a number between 0 and 1, such as 0.5',
+)
+
 export const compareParams = defineParams(
   {
     base: commitParam('version that is compared with'),
@@ -25,6 +38,7 @@ export const compareParams = defineParams(
     since: timeParam('Only signals from this ISO 8601 time on.'),
     until: timeParam('Only signals before this ISO 8601 time.'),
     margin: marginParam,
+    share: shareParam,
   },
   (query, reject, given) => {
     for (const name of ['base', 'head']) if (!given.has(name)) reject(name, 'must be given')
@@ -65,14 +79,17 @@ const SideBySide = Type.Object(
     head: side,
     difference: nullable(
       estimate,
-      'Rate of the head minus that of the base, with an interval that stays valid however often one looks; null without a day of both',
+      'Rate of the head minus that of the base, with an interval that stays valid however often one looks; null with a reason',
     ),
-    verdict: literals(verdictNames, { description: 'As for a change; undecided without a day of both' }),
+    verdict: literals(verdictNames, { description: 'As for a change; undecided without a difference' }),
     signals_needed: nullable(
       count,
       'About how many more signals of both would decide it at the current rates and share; null when it is decided, or when no number would be enough',
     ),
-    reason: nullable(Type.String(), 'Why there is no difference; null if there is one'),
+    reason: nullable(
+      Type.String(),
+      'Why there is no difference, such as a split that contradicts the expected share; null if there is one',
+    ),
     notes: Type.Array(Type.String(), { description: 'What else to know, such as a side that has ended' }),
     overlap: Type.Object(
       { days: count, from: nullable(date, 'The first'), until: nullable(date, 'The last') },

@@ -90,6 +90,16 @@ test('two commits are compared by the days on which both have signals, whether t
   expect(body.data.share).toBeCloseTo(460 / 830, 6)
 })
 
+test('a split of the common days that contradicts the expected share leaves the verdict undecided', async () => {
+  const compare = async (share: number) => (await read(`base=${base}&head=${head}&share=${share}`)).body.data
+  expect(await compare(0.55)).toEqual((await read(`base=${base}&head=${head}`)).body.data)
+  const { verdict, difference, reason, notes } = await compare(0.4)
+  expect({ verdict, difference }).toEqual({ verdict: 'undecided', difference: null })
+  expect(reason).toStartWith('The split is not the expected one.')
+  expect(notes).toHaveLength(2)
+  expect(notes[0]).toStartWith('The head has 55.4 % of the signals on these days, not 40.0 %.')
+})
+
 test('since and until cut days, to the millisecond', async () => {
   const shown = async (query: string) =>
     (await read(`base=${base}&head=${head}&${query}`)).body.data.days.map(
@@ -126,6 +136,8 @@ test.each([
   [`base=4444444&head=${'4444444dd'.padEnd(40, '0')}`, 'head'],
   [`base=${base}&head=${head}&since=2026-11-02&until=2026-11-02`, 'since'],
   [`base=${base}&head=${head}&margin=1`, 'margin'],
+  [`base=${base}&head=${head}&share=0`, 'share'],
+  [`base=${base}&head=${head}&share=1`, 'share'],
 ])('%s is rejected and named', async (query, name) => {
   expect(await read(query)).toMatchObject(invalid(name))
 })

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
-import { compareSides, compareWindows, type DayPair, verdictFor } from '../../src/impact/compare.ts'
+import { compareSides, compareWindows, verdictFor } from '../../src/impact/compare.ts'
 import { type Estimate, estimateDifference, rateOf } from '../../src/impact/rate.ts'
+import { type DayPair, logSplitEvidence } from '../../src/impact/split.ts'
 import { estimateWander, varianceBetween, type Wander } from '../../src/impact/wander.ts'
 import type { Counts } from '../../src/lib/counts.ts'
 
@@ -135,6 +136,41 @@ test('the number of signals needed is the smallest of two digits that decides', 
   expect(compare(window(80), window(75)).signalsNeeded).toBeNull()
   // Side by side both grow, and the smaller one needs 20.
   expect(compareSides([pair(side(0, 2), side(2, 2))], 0.05).signals_needed).toBe(36)
+})
+
+test('the evidence against a split is that of examples worked by hand', () => {
+  const evidence = (share: number, ...days: [base: number, head: number][]) =>
+    Math.exp(
+      logSplitEvidence(
+        days.map(([base, head]) => pair(side(0, base), side(head, head))),
+        share,
+      ),
+    )
+  expect(evidence(0.5)).toBeCloseTo(1, 12)
+  // 1!·1!/3! · 2² · (1 − ¼ − ¼) = 1/3.
+  expect(evidence(0.5, [1, 1])).toBeCloseTo(1 / 3, 12)
+  // 2!·1!/4! / (¾ · (¼)²) · (1 − (¼)³ − (¾)³) = 1/12 · 64/3 · 36/64 = 1.
+  expect(evidence(0.25, [1, 2])).toBeCloseTo(1, 12)
+  // 10!·40!/51! · 2⁵⁰ = 2⁵⁰/(51 · 10,272,278,170), and both days have signals of both but for 2⁻²⁴ twice.
+  expect(evidence(0.5, [5, 20], [5, 20]) / (2 ** 50 / (51 * 10_272_278_170))).toBeCloseTo((1 - 2 ** -24) ** 2, 9)
+})
+
+test('a split that contradicts the expected share leaves the verdict open, and says why', () => {
+  const split = (base: number, head: number, share?: number) =>
+    compareSides([pair(side(0, base), side(head, head))], 0.05, share)
+  // The evidence is 2⁵⁰/(51 · 50 over 11) = 591, then 2⁵⁰/(51 · 50 over 10) = 2,149.
+  expect(split(11, 39, 0.5)).toEqual(split(11, 39))
+  expect(split(10, 40)).toMatchObject({ reason: null, notes: [] })
+  expect(split(200, 800)).toMatchObject({ verdict: 'better', reason: null })
+  for (const wrong of [split(10, 40, 0.5), split(200, 800, 0.5)]) {
+    expect(wrong).toMatchObject({ verdict: 'undecided', difference: null, signals_needed: null, share: 0.8 })
+    expect(wrong.reason).toContain('one version is answered more often')
+    expect(wrong.notes).toEqual([
+      'The head has 80.0 % of the signals on these days, not 50.0 %. Chance does that in fewer than 1 of 1,000 comparisons.',
+    ])
+  }
+  expect(split(200, 800, 0.8)).toEqual(split(200, 800))
+  expect(split(0, 800, 0.5).reason).toBe('The base has no signals.')
 })
 
 test('extreme counts give finite answers', () => {

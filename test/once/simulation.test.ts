@@ -1,7 +1,8 @@
 // What the guides promise of verdicts, on simulated histories: how many are called without a change, and how soon one is.
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
-import { compareSides, compareWindows, type DayPair } from '../../src/impact/compare.ts'
+import { compareSides, compareWindows } from '../../src/impact/compare.ts'
+import { type DayPair, isSplitWrong } from '../../src/impact/split.ts'
 import { estimateWander } from '../../src/impact/wander.ts'
 import type { Counts } from '../../src/lib/counts.ts'
 import { inFullRun } from '../full.ts'
@@ -151,5 +152,40 @@ const different: [string, Experiment, number, number][] = [
 test.each(different)('side by side, a difference of %s is found in time', (_, experiment, percent, day) => {
   const found = repeat((number) => firstDecided(number, experiment))
   expect(percentOf(found)).toBeGreaterThanOrEqual(percent)
+  expect(medianOf(found)).toBeLessThanOrEqual(day)
+})
+
+/** The day on which the split is first called wrong, if chance gives the head this share; undefined if never. */
+function firstSplit(number: number, perDay: number, drawn: number, expected: number): number | undefined {
+  const random = createRandom(number)
+  const pairs: DayPair[] = []
+  for (let day = 1; day <= looks; day += 1) {
+    const head = Array.from({ length: perDay }, random).filter((one) => one < drawn).length
+    const pair = { date: '', base: { positive: perDay - head, negative: 0 }, head: { positive: head, negative: 0 } }
+    // Only days with signals of both count.
+    if (head > 0 && head < perDay) pairs.push(pair)
+    if (isSplitWrong(pairs, expected)) return day
+  }
+  return undefined
+}
+
+test.each([
+  [100, 0.5],
+  [400, 0.1],
+  [5, 0.5],
+  // The head is missing on most days, so it has more than its share of the others.
+  [10, 0.05],
+  [3, 0.9],
+])('with %i signals a day, a split of %d that holds is never called wrong', (perDay, share) => {
+  expect(repeat((number) => firstSplit(number, perDay, share, share))).toBeEmpty()
+})
+
+test.each([
+  [100, 0.6, 0.5, 6],
+  [300, 0.45, 0.5, 8],
+  [400, 0.15, 0.1, 3],
+])('with %i signals a day, a split of %d instead of %d is found in time', (perDay, drawn, expected, day) => {
+  const found = repeat((number) => firstSplit(number, perDay, drawn, expected))
+  expect(percentOf(found)).toBeGreaterThanOrEqual(98)
   expect(medianOf(found)).toBeLessThanOrEqual(day)
 })

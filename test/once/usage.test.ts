@@ -79,6 +79,10 @@ test.each([
   [[...create, '--monthly-limit', '2147483648'], limit('2147483648')],
   [['keys', 'create', '--org', 'org_x', '--name', 'x'.repeat(300)], '--name must have at most 200 characters'],
   [['impact', '--prompt', 'pmt_x', '--margin', '2'], '--margin must be a number from 0 to less than 1, such as 0.05'],
+  [
+    ['compare', '--prompt', 'pmt_x', '--base', 'v1', '--head', 'v2', '--share', '0.0'],
+    '--share must be a number between 0 and 1, such as 0.5',
+  ],
   [['impact', '--prompt', 'pmt_x', '--base', '2'], '--base needs --head'],
   [['signals', 'list', '--prompt', 'pmt_x', '--metadata', 'model'], '--metadata must be FIELD=TEXT, not "model"'],
   [[...create.slice(0, -1), 'gold'], '--plan must be one of free, team, business, not "gold"'],
