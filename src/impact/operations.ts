@@ -106,7 +106,8 @@ export const impactOperations = defineOperations('Impact', {
       `most ${maxSortedPrompts} prompts: with more, narrow the search.`,
     query: overviewParams,
     answer: pageAnswer('A page of prompts.', PromptImpactList),
-    run: ({ readOverview }: Needs, { query, caller }) => readOverview(caller.organisationId, query),
+    run: ({ readOverview }: Needs, { query, caller, context }) =>
+      readOverview(caller.organisationId, query, context.deadline),
   }),
 })
 

@@ -16,6 +16,7 @@ import { selectNewestChanges } from './store.ts'
 import { type SortedList, selectSortedPrompts } from './store_lists.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
+type Page = CursorPage<PromptImpact>
 
 const shownDays = 30
 /** Bounds how long a transaction holds the embedded engine's one connection. */
@@ -25,8 +26,25 @@ type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
 /** Reads pages of prompts: the live change of each, compared with the one before it, and its signals of the last 30 days. */
 export function createOverview({ db, clock, rollup }: Services) {
-  /** Concurrent readers of one sorted page share its statement. */
-  const inFlight = new Map<string, Promise<CursorPage<PromptRow>>>()
+  const [running, waiting] = [new Map<string, Promise<Page>>(), new Map<string, Promise<Page>>()]
+
+  /** Reads a page once at a time. Who asks meanwhile shares the next read, so that no answer is older than its request. */
+  function share(key: string, read: () => Promise<Page>): Promise<Page> {
+    const current = running.get(key)
+    if (!current) {
+      const page = read().finally(() => running.delete(key))
+      running.set(key, page)
+      return page
+    }
+    const next = async () => {
+      await current.catch(() => {})
+      waiting.delete(key)
+      return share(key, read)
+    }
+    const page = waiting.get(key) ?? next()
+    waiting.set(key, page)
+    return page
+  }
 
   async function sortPrompts(list: SortedList, { limit, cursor }: PageRequest): Promise<CursorPage<PromptRow>> {
     const { organisationId, filters, sort } = list
@@ -41,27 +59,18 @@ export function createOverview({ db, clock, rollup }: Services) {
     return { data: await listPromptsOf(db.sql, organisationId, ids), limit, nextCursor }
   }
 
-  function listSorted(list: SortedList, request: PageRequest): Promise<CursorPage<PromptRow>> {
-    const key = JSON.stringify([list, request])
-    const sorting = () => db.heavyRead(list.organisationId, () => sortPrompts(list, request))
-    const page = inFlight.get(key) ?? sorting().finally(() => inFlight.delete(key))
-    inFlight.set(key, page)
-    return page
-  }
-
-  return async (
-    organisationId: number,
-    { margin, search, archived, sort, ...request }: OverviewQuery,
-  ): Promise<CursorPage<PromptImpact>> => {
+  async function readPage(organisationId: number, query: OverviewQuery, deadline: number): Promise<Page> {
+    const { margin, search, archived, sort, ...request } = query
     const startedAt = performance.now()
     const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
     const filters = { search, archived }
     const days = daysUntil(clock.now())
     const [from, until] = [days[0], days.at(-1)] as [Date, Date]
-    const { data: listed, ...page } =
+    const { data: listed, ...page } = await limited(() =>
       sort === null
-        ? await limited(() => listPrompts(db, organisationId, request, filters, 'impact'))
-        : await listSorted({ organisationId, filters, sort, from, until }, request)
+        ? listPrompts(db, organisationId, request, filters, 'impact')
+        : sortPrompts({ organisationId, filters, sort, from, until }, request),
+    )
     const publicIds = listed.map(({ id }) => id)
     const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
     // A prompt may have been erased since it was listed.
@@ -72,11 +81,16 @@ export function createOverview({ db, clock, rollup }: Services) {
       const some = prompts.slice(start, start + promptsPerTransaction)
       const ids = some.map(({ id }) => rowIds.get(id) as number)
       const read = (sql: Sql) => readSummaries(sql, organisationId, ids, days, margin)
-      const summaries = await limited(() => db.transaction(read, { tenant: organisationId }, 'repeatable read'))
+      const summaries = await limited(() =>
+        db.transaction(read, { tenant: organisationId, deadline }, 'repeatable read'),
+      )
       data.push(...some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) })))
     }
     return { ...page, data }
   }
+
+  return (organisationId: number, query: OverviewQuery, deadline: number): Promise<Page> =>
+    share(JSON.stringify([organisationId, query]), () => readPage(organisationId, query, deadline))
 }
 
 async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], days: Date[], margin: number) {

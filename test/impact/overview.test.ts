@@ -1,9 +1,11 @@
-import { beforeAll, expect, test } from 'bun:test'
-import { maxSortedPrompts } from '../../src/impact/schema.ts'
+import { beforeAll, expect, mock, test } from 'bun:test'
+import { createOverview } from '../../src/impact/overview.ts'
+import { maxSortedPrompts, overviewParams } from '../../src/impact/schema.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { changePrompt } from '../../src/prompts/manage.ts'
 import { invalid } from '../client.ts'
 import { inFullRun } from '../full.ts'
+import { rejectionOf } from '../program.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged, signals } from './history.ts'
 
@@ -169,4 +171,27 @@ test('more prompts than can be sorted are searched for fewer, which eight caller
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(`?limit=2&${query}`, large)))
     for (const { status, body } of answers) expect([status, namesOf(body)]).toEqual([200, [...names]])
   }
+})
+
+test('callers of one page share a read, which begins after they asked and ends at its deadline', async () => {
+  const { db, clock, rollup } = service.services
+  const { prompt } = await service.createTenant()
+  const { organisationId } = await requirePrompt(db.sql, prompt)
+  const query = overviewParams.parse(new URLSearchParams('sort=rate'))
+  const later: Promise<unknown>[] = []
+  const transaction = mock<typeof db.transaction>(async (...given) => {
+    const result = await db.transaction(...given)
+    if (later.length === 0) {
+      await addSignals(service, prompt, signals(1, 0, { at: '2026-11-01T12:00:00.000Z' }))
+      for (let reader = 0; reader < 7; reader++) later.push(countSignals())
+    }
+    return result
+  })
+  const readOverview = createOverview({ db: { ...db, transaction } as typeof db, clock, rollup })
+  const countSignals = async (deadline = Number.POSITIVE_INFINITY) =>
+    (await readOverview(organisationId, query, deadline)).data[0]?.recent.total
+  expect(await countSignals()).toBe(0)
+  expect(await Promise.all(later)).toEqual(Array(7).fill(1))
+  expect(transaction).toHaveBeenCalledTimes(2)
+  expect(await rejectionOf(countSignals(performance.now()))).toContain('The service could not complete the request')
 })

@@ -167,6 +167,7 @@ test('a prompt that is erased while it is summarised is left out', async () => {
     return result
   }
   const readOverview = createOverview({ db: { ...db, heavyRead }, clock, rollup })
-  const { data } = await readOverview(organisationId, overviewParams.parse(new URLSearchParams()))
+  const query = overviewParams.parse(new URLSearchParams())
+  const { data } = await readOverview(organisationId, query, Number.POSITIVE_INFINITY)
   expect(data.map(({ prompt: { id } }) => id)).toEqual([kept])
 })
