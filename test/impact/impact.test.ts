@@ -113,18 +113,18 @@ test('pages are those of the history: the last of one is compared with the first
 
 test('a page of many changes is read in short transactions, and no further once its client has an error', async () => {
   const { prompt, key } = await service.createTenant()
-  const changes = Array.from({ length: 25 }, (_, index) =>
-    deployed(`c${index}`.padEnd(40, '0'), new Date(Date.UTC(2026, 9, 1 + index)).toISOString()),
+  const changes = Array.from({ length: 60 }, (_, index) =>
+    deployed(`c${index}`.padEnd(40, '0'), new Date(Date.UTC(2026, 8, 1 + index)).toISOString()),
   )
   await service.addHistory(prompt, changes)
   const { db } = service.services
   const { transaction } = db
-  const read = () => service.get(`/prompts/${prompt}/impact?limit=25`, key)
+  const read = () => service.get(`/prompts/${prompt}/impact?limit=100`, key)
   const begun = spyOn(db, 'transaction')
   try {
     const { body } = await read()
-    expect(body.data).toHaveLength(25)
-    // The ids of the page, and then ten changes at a time.
+    expect(body.data).toHaveLength(60)
+    // The ids of the page, and then 25 changes at a time.
     expect(begun).toHaveBeenCalledTimes(4)
 
     begun.mockReset()
