@@ -70,11 +70,13 @@ create table decided_verdicts (
   foreign key (organisation_id, entry_id) references history_entries on delete cascade
 );
 
--- The newest signal of a prompt when its verdicts were last checked.
+-- The newest signal of a prompt when its verdicts were last checked, and when it is next checked whether its rate changed by
+-- itself.
 create table checked_prompts (
   organisation_id bigint not null,
   prompt_id bigint not null,
   last_signal_id bigint not null,
+  rate_due_at timestamptz(3) not null,
   primary key (organisation_id, prompt_id),
   foreign key (organisation_id, prompt_id) references prompts on delete cascade
 );

@@ -1,10 +1,12 @@
 import { impactOperations } from '../impact/operations.ts'
 import { isUnknown } from '../impact/rate.ts'
+import type { RateChange } from '../impact/rate_change.ts'
 import { type Impact, verdictNames } from '../impact/schema.ts'
 import type { SideBySide } from '../impact/schema_compare.ts'
 import {
   comparisonKinds,
   describeChange,
+  describeRateChange,
   describeSides,
   shortenCommit,
   showDifference,
@@ -41,13 +43,15 @@ export const commands = fromOperations(impactOperations, [
 
 type ImpactBody = {
   data: Impact[]
+  rate_changed: RateChange | null
   pagination: { total_count: number; total_pages: number; current_page: number }
 }
 
-function showImpact({ args, output }: Context, { data, pagination }: ImpactBody): void {
+function showImpact({ args, output }: Context, { data, pagination, rate_changed: rateChanged }: ImpactBody): void {
   const [newest] = data
   if (newest) {
     output.say(describeChange(newest, args.text('base') !== null))
+    if (rateChanged) output.say(describeRateChange(rateChanged))
     output.say(`${comparisonKinds.beforeAfter}\n`)
   }
   const { total_count: count, total_pages: pages, current_page: page } = pagination

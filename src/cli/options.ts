@@ -28,7 +28,7 @@ export const explanations: Record<string, string> = {
   '--diff': 'also shows what the change did to the text',
   '--dry-run': 'shows what would be done, and changes nothing',
   '--enabled': 'whether events are sent',
-  '--events': 'change.live, impact.decided, usage.threshold, separated by commas; default: all',
+  '--events': 'change.live, impact.decided, rate.changed, usage.threshold, separated by commas; default: all',
   '--exclude': 'creates no prompt for files that match; repeat it for more',
   '--expires-at': 'when the key stops working, an ISO 8601 time with its zone; none for never',
   '--fail-on': 'exits with status 1 on these verdicts, such as worse,undecided',

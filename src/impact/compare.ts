@@ -28,7 +28,7 @@ type Comparison = {
 /** The signals of a change, and on how many days it has some. */
 type Window = Counts & { days: number }
 
-const windowOf = (days: Counts[]): Window => ({ ...addCounts(days), days: days.length })
+export const windowOf = (days: Counts[]): Window => ({ ...addCounts(days), days: days.length })
 
 /** Compares the days of a change with those of an earlier one. There is no forecast for a change that is over. */
 export function compareWindows(
@@ -52,9 +52,10 @@ const grow = ({ positive, negative, days }: Window, factor: number): Window => (
   days: days * factor,
 })
 
-function differenceOfWindows(base: Window, head: Window, wander: Wander): Estimate {
+/** The interval of the difference is wrong in at most a share `error` of comparisons. */
+export function differenceOfWindows(base: Window, head: Window, wander: Wander, error = beforeAfter.error): Estimate {
   const value = positiveShare(head) - positiveShare(base)
-  const { error, fewestSignals, fewestDays } = beforeAfter
+  const { fewestSignals, fewestDays } = beforeAfter
   const isEarly = Math.min(totalOf(base), totalOf(head)) < fewestSignals || Math.max(base.days, head.days) < fewestDays
   if (isEarly) return unknownDifference(value)
   const ofChance = chanceOf([base, head]) * (1 / totalOf(base) + 1 / totalOf(head))

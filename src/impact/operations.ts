@@ -52,13 +52,13 @@ export const impactOperations = defineOperations('Impact', {
       const [shown, page] = await Promise.all([
         showPrompt(needs.db, prompt),
         readUpToDate(needs.db, needs.rollup, prompt, context.deadline, (inSnapshot) =>
-          readImpactPage(inSnapshot, prompt, query),
+          readImpactPage(inSnapshot, prompt, query, needs.clock.now()),
         ),
       ])
-      const { totalCount, data } = page
+      const { totalCount, data, rateChanged } = page
       const path = `${context.baseUrl}/api/v1/prompts/${params.prompt_id}/impact`
       headers.link = linkPages(query, totalCount, (number) => `${path}?${writeQuery(query, number)}`)
-      return writeNumberedPage(query, totalCount, data, { prompt: shown })
+      return writeNumberedPage(query, totalCount, data, { prompt: shown, rate_changed: rateChanged })
     },
   }),
   getChangeDays: operation({

@@ -9,6 +9,7 @@ import type { SignalRollup } from '../stats/rollup.ts'
 import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './attribute.ts'
 import { compareWindows, fewestBaseSignals } from './compare.ts'
 import { rateOf } from './rate.ts'
+import { findRateChange, type RateChange } from './rate_change.ts'
 import { defaultMargin, type Impact, type ImpactQuery, type Pair } from './schema.ts'
 import {
   type Change,
@@ -20,8 +21,11 @@ import {
 } from './store.ts'
 import { estimateWander, showWander, wanderDays } from './wander.ts'
 
-/** A page of changes, newest first, each compared with its base; or two changes, head first. */
-type ComparedPage = { totalCount: number; data: Impact[] }
+/**
+ * A page of changes, newest first, each compared with its base; or two changes, head first. `rateChanged` is null unless the
+ * live change is one of them.
+ */
+type ComparedPage = { totalCount: number; data: Impact[]; rateChanged: RateChange | null }
 
 /** Reads in one snapshot, so that every signal is counted once. */
 type ReadSnapshot = <T>(read: (sql: Sql) => Promise<T>) => Promise<T>
@@ -49,18 +53,21 @@ export async function readImpactPage(
   inSnapshot: ReadSnapshot,
   prompt: OwnedPrompt,
   query: ImpactQuery,
+  now: Date,
 ): Promise<ComparedPage> {
   const { pair, margin } = query
   if (pair) return inSnapshot((sql) => readPair(sql, prompt, pair, margin))
   const page = { ...query, offset: offsetOf(query) }
   const { totalCount, ids } = await inSnapshot((sql) => selectChangePage(sql, prompt, page))
   const data: Impact[] = []
+  let rateChanged: RateChange | null = null
   for (let start = 0; start < ids.length; start += changesPerTransaction) {
     const some = ids.slice(start, start + changesPerTransaction)
-    const compare = (sql: Sql) => compareChanges(sql, prompt.organisationId, [prompt.id], some, margin)
-    data.push(...(await inSnapshot(compare)))
+    const known = await inSnapshot((sql) => readChangeCounts(sql, prompt.organisationId, [prompt.id], some))
+    data.push(...showImpacts(known, some, margin))
+    rateChanged ??= findRateChanges(known, now)[0]?.found ?? null
   }
-  return { totalCount, data }
+  return { totalCount, data, rateChanged }
 }
 
 async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ComparedPage> {
@@ -68,33 +75,44 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
   const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
-  return { totalCount: 2, data }
+  return { totalCount: 2, data, rateChanged: null }
 }
 
 /**
  * Compares each prompt's live change and its newest changes since `since`, at most `limit` per prompt, with their bases.
- * Returns the decided ones. Needs a transaction with one snapshot.
+ * Returns the decided ones, and the rates of `rateIds` that changed by themselves. Needs a transaction with one snapshot.
  */
-export async function readDecidedImpacts(
+export async function readNews(
   sql: Sql,
   organisationId: number,
   promptIds: number[],
-  since: Date,
-  limit: number,
-): Promise<{ promptId: number; impact: DecidedImpact }[]> {
+  { since, limit, rateIds, now }: { since: Date; limit: number; rateIds: number[]; now: Date },
+): Promise<News> {
   const recent = await selectNewestChanges(sql, organisationId, promptIds, { since, limit })
   const ids = recent.map(({ id }) => id)
   const { changes, commits } = await readChanges(sql, organisationId, promptIds, ids)
   const comparable = new Set(changes.flatMap(({ earlier_ids, prompt_id }) => (earlier_ids.length > 0 ? prompt_id : [])))
-  const counted = changes.filter(({ prompt_id }) => comparable.has(prompt_id))
+  const counted = changes.filter(({ prompt_id }) => comparable.has(prompt_id) || rateIds.includes(prompt_id))
   const known = await addSignalCounts(sql, organisationId, counted, commits)
-  return recent.flatMap(({ id, prompt_id }) => {
+  const decided = recent.flatMap(({ id, prompt_id }) => {
     const impact = showImpact(known, id, defaultMargin)
     return impact && isDecided(impact) ? { promptId: prompt_id, impact } : []
   })
+  return { decided, rateChanges: findRateChanges(known, now).filter(({ promptId }) => rateIds.includes(promptId)) }
 }
 
-export type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
+export type News = { decided: { promptId: number; impact: DecidedImpact }[]; rateChanges: LiveRateChange[] }
+
+type LiveRateChange = { promptId: number; change: Impact['change']; found: RateChange }
+
+/** The live changes whose rate changed by itself. */
+const findRateChanges = ({ changes, counts }: KnownChanges, now: Date): LiveRateChange[] =>
+  [...changes.values()].flatMap((change) => {
+    const found = change.live_until === null && findRateChange(daysOf(counts.get(change.id) as ChangeCounts), now)
+    return found ? { promptId: change.prompt_id, change: showTitledEntry(change), found } : []
+  })
+
+type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
 
 const isDecided = (impact: Impact): impact is DecidedImpact => impact.verdict !== null && impact.verdict !== 'undecided'
 
@@ -154,9 +172,11 @@ export async function compareChanges(
   margin: number,
   pair?: Pair,
 ) {
-  const known = await readChangeCounts(sql, organisationId, promptIds, ids)
-  return ids.flatMap((id) => showImpact(known, id, margin, pair && (id === pair.head ? pair.base : null)) ?? [])
+  return showImpacts(await readChangeCounts(sql, organisationId, promptIds, ids), ids, margin, pair)
 }
+
+const showImpacts = (known: KnownChanges, ids: number[], margin: number, pair?: Pair): Impact[] =>
+  ids.flatMap((id) => showImpact(known, id, margin, pair && (id === pair.head ? pair.base : null)) ?? [])
 
 type Base = { change: Change; skipped: number }
 

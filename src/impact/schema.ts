@@ -140,9 +140,26 @@ export const exampleImpact = {
   wander: { points: 1.72, days: 21 },
 }
 
+const RateChange = Type.Object(
+  {
+    from: { ...date, description: 'The first of the last 7 complete days, UTC' },
+    until: { ...date, description: 'The last of them' },
+    before: { ...estimate, description: 'Rate of up to 60 days before these' },
+    after: { ...estimate, description: 'Rate of these days' },
+    difference: { ...estimate, description: 'after minus before' },
+  },
+  { title: 'RateChange' },
+)
+
 export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], {
-  properties: { prompt: Prompt },
-  example: { prompt: examplePrompt },
+  properties: {
+    prompt: Prompt,
+    rate_changed: nullable(
+      RateChange,
+      'The rate of the live change moved in the last 7 days, and nothing in git did; null if not, or if data lacks that change',
+    ),
+  },
+  example: { prompt: examplePrompt, rate_changed: null },
 })
 
 const sorts = ['last_change', 'name', 'rate', 'signals'] as const

@@ -81,6 +81,13 @@ function nameBase({ skipped, ...change }: Change & { skipped: number }): string 
   return `${nameChange(change)} (${between} had too few signals)`
 }
 
+/** Describes a rate that changed while one change was live. */
+export function describeRateChange(changed: { from: string; until: string; after: Estimate; difference: Estimate }) {
+  const { from, to, points, low, high } = showDifference(changed.after, changed.difference)
+  const days = `from ${changed.from} to ${changed.until}`
+  return `Changed, but not in git: ${from} → ${to} % positive ${days} (${points} points, between ${low} and ${high}).`
+}
+
 /** Describes how two versions compare that ran at the same time. */
 export function describeSides(compared: Omit<Compared, 'rate'> & { base: Side; head: Side; reason: string | null }) {
   const { base, head, difference, verdict } = compared

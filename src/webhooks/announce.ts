@@ -2,8 +2,9 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { whyUnavailable } from '../db/errors.ts'
-import { type DecidedImpact, readDecidedImpacts } from '../impact/read.ts'
-import { describeChange } from '../impact/sentence.ts'
+import { recentDays } from '../impact/rate_change.ts'
+import { type News, readNews } from '../impact/read.ts'
+import { describeChange, describeRateChange } from '../impact/sentence.ts'
 import { type Month, monthOf } from '../lib/months.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { dayMs, minuteMs } from '../lib/times.ts'
@@ -67,7 +68,7 @@ type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 type Options = { isStopping(): boolean; onFailure(error: unknown): void }
 
 /**
- * Returns a function that announces the verdicts decided since it was last called. Organisations take turns, a few prompts
+ * Returns a function that announces the verdicts decided since it was last called, and once a day rates that changed. Organisations take turns, a few prompts
  * each. Runs on one replica at a time (advisory lock): the others skip.
  */
 export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping, onFailure }: Options) {
@@ -107,16 +108,18 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
   ): Promise<'checked' | 'failed' | 'locked'> {
     if (prompts.length === 0) return 'checked'
     const ids = prompts.map(({ id }) => id)
-    const since = new Date(clock.now().getTime() - watchedDays * dayMs)
+    const now = clock.now()
+    const since = new Date(now.getTime() - watchedDays * dayMs)
+    const rateIds = prompts.flatMap(({ id, rateDueAt }) => (rateDueAt && rateDueAt <= now ? id : []))
     try {
       await rollup.catchUpEach(organisationId, ids, performance.now())
-      const readDecided = async (sql: Sql) =>
-        (await lockVerdicts(sql)) && readDecidedImpacts(sql, organisationId, ids, since, maxWatched)
-      const decided = await db.transaction(readDecided, { tenant: 'verdicts' }, 'repeatable read')
-      if (!decided) return 'locked'
-      const announce = (sql: Sql) => announceDecided(sql, organisationId, prompts, decided)
-      if (decided.length > 0) await db.transaction(announce, { tenant: organisationId })
-      else await recordChecks(db.sql, organisationId, prompts)
+      const read = async (sql: Sql) =>
+        (await lockVerdicts(sql)) && readNews(sql, organisationId, ids, { since, limit: maxWatched, rateIds, now })
+      const news = await db.transaction(read, { tenant: 'verdicts' }, 'repeatable read')
+      if (!news) return 'locked'
+      const announce = (sql: Sql) => announceNews(sql, organisationId, prompts, news, now)
+      if (news.decided.length + news.rateChanges.length > 0) await db.transaction(announce, { tenant: organisationId })
+      else await announce(db.sql)
       return 'checked'
     } catch (error) {
       if (whyUnavailable(error) === 'database') throw error
@@ -126,21 +129,28 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
     }
   }
 
-  async function announceDecided(
+  async function announceNews(
     sql: Sql,
     organisationId: number,
     prompts: WatchedPrompt[],
-    decided: { promptId: number; impact: DecidedImpact }[],
+    { decided, rateChanges }: News,
+    now: Date,
   ): Promise<void> {
-    const now = clock.now()
     const verdicts = decided.map(({ impact: { change, verdict } }) => ({ entryId: change.id, verdict }))
-    const newOnes = await insertDecidedVerdicts(sql, organisationId, verdicts, now)
-    const checkedFirst = await recordChecks(sql, organisationId, prompts)
+    const newOnes = verdicts.length > 0 ? await insertDecidedVerdicts(sql, organisationId, verdicts, now) : []
+    const checks = prompts.map((prompt) => {
+      const isTold = rateChanges.some(({ promptId }) => promptId === prompt.id)
+      return { ...prompt, rateDueAt: nextRateCheck(prompt, isTold, now) }
+    })
+    // A week after the first check, the days that are compared with those before are all after it.
+    const checkedFirst = await recordChecks(sql, organisationId, checks, midnightAfter(now, recentDays))
+    // What is found at the first check is from before anybody wanted it.
+    const findChecked = (promptId: number) =>
+      checkedFirst.includes(promptId) ? undefined : prompts.find(({ id }) => id === promptId)
     for (const { promptId, impact } of decided) {
       const { change, verdict } = impact
-      const prompt = prompts.find(({ id }) => id === promptId) as WatchedPrompt
-      // The verdicts at the first check are from before anybody wanted them.
-      if (checkedFirst.includes(promptId) || !newOnes.some(({ entryId }) => entryId === change.id)) continue
+      const prompt = findChecked(promptId)
+      if (!prompt || !newOnes.some(({ entryId }) => entryId === change.id)) continue
       await emitEvent(sql, {
         organisationId,
         type: 'impact.decided',
@@ -150,8 +160,31 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
         now,
       })
     }
+    for (const { promptId, change, found } of rateChanges) {
+      const prompt = findChecked(promptId)
+      if (!prompt) continue
+      const { id, publicId, name, rateDueAt } = prompt
+      await emitEvent(sql, {
+        organisationId,
+        type: 'rate.changed',
+        // Replicas that check at the same time have read the same time.
+        dedupKey: `rate.changed ${id} ${rateDueAt?.toISOString()}`,
+        promptId: publicId,
+        data: { prompt: { id: publicId, name }, change, ...found, sentence: describeRateChange(found) },
+        now,
+      })
+    }
   }
 }
+
+/** Rates are checked once a day, and not again until the days that were told of are over. */
+function nextRateCheck({ rateDueAt }: WatchedPrompt, isTold: boolean, now: Date): Date | null {
+  const isDue = rateDueAt !== null && rateDueAt <= now
+  return isDue ? midnightAfter(now, isTold ? recentDays : 1) : rateDueAt
+}
+
+/** The midnight, UTC, at which the day begins that is `days` later. */
+const midnightAfter = (time: Date, days: number): Date => new Date((Math.floor(time.getTime() / dayMs) + days) * dayMs)
 
 const mustBeChecked = ({ isWatched, newestSignal, checkedSignal }: WatchedPrompt): boolean =>
   isWatched && (checkedSignal === null || newestSignal > checkedSignal)

@@ -1,5 +1,6 @@
 // What events say: as data, which is sent as it is stored and complete without a call back, and as a message for a chat.
 import type { HistoryEntry } from '../history/schema.ts'
+import type { RateChange } from '../impact/rate_change.ts'
 import type { Impact } from '../impact/schema.ts'
 import { comparisonKinds, nameChange, verdictSigns } from '../impact/sentence.ts'
 import { monthOf } from '../lib/months.ts'
@@ -11,6 +12,7 @@ type Named = { id: string; name: string }
 export type EventData = {
   'change.live': { prompt: Named; change: HistoryEntry }
   'impact.decided': Impact & { prompt: Named; sentence: string }
+  'rate.changed': RateChange & { prompt: Named; change: HistoryEntry; sentence: string }
   'usage.threshold': { organisation: Named; month: string; threshold: 80 | 100; used: number; limit: number }
   ping: Record<string, never>
 }
@@ -67,6 +69,14 @@ function partsOf(event: WebhookEvent, publicUrl: string): Parts {
           comparisonKinds.beforeAfter,
           ...linkPrompt(event.data, publicUrl),
         ],
+      }
+    }
+    case 'rate.changed': {
+      const { prompt, change, difference, sentence } = event.data
+      const sign = verdictSigns[difference.value > 0 ? 'better' : 'worse']
+      return {
+        news: `${sign} *${escapeText(prompt.name)}*: ${escapeText(sentence)}`,
+        details: [`${linkChange(change)} is still live`, ...linkPrompt(event.data, publicUrl)],
       }
     }
     case 'usage.threshold':

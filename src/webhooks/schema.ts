@@ -4,7 +4,7 @@ import { rotationBody } from '../lib/rotation.ts'
 import { envelopeOf, literals, nullable, printable, type Row } from '../lib/typebox.ts'
 
 /** The events that an endpoint can choose. A ping is sent only on request. */
-const chosenEvents = ['change.live', 'impact.decided', 'usage.threshold'] as const
+const chosenEvents = ['change.live', 'impact.decided', 'rate.changed', 'usage.threshold'] as const
 
 export const endpointKinds = ['webhook', 'slack'] as const
 export type EndpointKind = (typeof endpointKinds)[number]

@@ -29,7 +29,7 @@ export const selectMonthlyUsages = (sql: Sql, month: string, dedupKeys: string[]
     )`
 
 /**
- * The organisations with an enabled endpoint that wants verdicts. `version` changes with these endpoints, with a new
+ * The organisations with an enabled endpoint that wants verdicts or changed rates. `version` changes with these endpoints, with a new
  * prompt, and with every recorded signal, but not with imported ones of past months, which count towards no limit.
  */
 export const selectWatchedOrganisations = (sql: Sql) =>
@@ -42,10 +42,13 @@ export const selectWatchedOrganisations = (sql: Sql) =>
         (select sum(u.used) from signal_usage u where u.organisation_id = e.organisation_id)
       ) as version
     from webhook_endpoints e
-    where e.disabled_at is null and (e.events is null or 'impact.decided' = any (e.events))
+    where e.disabled_at is null and (e.events is null or e.events && '{impact.decided,rate.changed}')
     group by e.organisation_id`
 
-/** `checkedSignal` is the newest signal at the last check; null if there was none. 0 stands for no signal. */
+/**
+ * `checkedSignal` is the newest signal at the last check, 0 if there is no signal. `rateDueAt` is when the rate is next
+ * checked. Both are null before the first check.
+ */
 export type WatchedPrompt = {
   id: number
   publicId: string
@@ -53,17 +56,18 @@ export type WatchedPrompt = {
   isWatched: boolean
   newestSignal: number
   checkedSignal: number | null
+  rateDueAt: Date | null
 }
 
 /** The next prompts of an organisation by id. Watched are those that an endpoint wants the verdicts of. */
 export const selectNextPrompts = (sql: Sql, organisationId: number, afterId: number, limit: number) =>
   sql<WatchedPrompt>`
     select
-      p.id, p.public_id as "publicId", p.name, c.last_signal_id as "checkedSignal",
+      p.id, p.public_id as "publicId", p.name, c.last_signal_id as "checkedSignal", c.rate_due_at as "rateDueAt",
       not p.archived and exists (
         select from webhook_endpoints e
         where e.organisation_id = p.organisation_id and e.disabled_at is null
-          and (e.events is null or 'impact.decided' = any (e.events))
+          and (e.events is null or e.events && '{impact.decided,rate.changed}')
           and (e.prompts is null or p.public_id = any (e.prompts))
       ) as "isWatched",
       coalesce((
@@ -101,23 +105,35 @@ export const insertDecidedVerdicts = (sql: Sql, organisationId: number, decided:
     on conflict do nothing
     returning entry_id as "entryId", verdict`
 
-/** Returns the ids of the prompts that were checked for the first time, on any replica. */
-export async function recordChecks(sql: Sql, organisationId: number, prompts: WatchedPrompt[]): Promise<number[]> {
+/**
+ * Returns the ids of the prompts that were checked for the first time, on any replica. Their rates are first due at
+ * `firstRateDueAt`, those of the others not earlier than another replica has set.
+ */
+export async function recordChecks(
+  sql: Sql,
+  organisationId: number,
+  prompts: WatchedPrompt[],
+  firstRateDueAt: Date,
+): Promise<number[]> {
   const rows = await sql<{ id: number }>`
     with checked as (
       select g.*
       from unnest(
         ${prompts.map(({ id }) => String(id))}::text[]::bigint[],
-        ${prompts.map(({ newestSignal }) => String(newestSignal))}::text[]::bigint[]
-      ) g (prompt_id, last_signal_id)
+        ${prompts.map(({ newestSignal }) => String(newestSignal))}::text[]::bigint[],
+        ${prompts.map(({ rateDueAt }) => rateDueAt?.toISOString() ?? '-infinity')}::text[]::timestamptz[]
+      ) g (prompt_id, last_signal_id, rate_due_at)
     ), again as (
       update checked_prompts c
-      set last_signal_id = g.last_signal_id
+      set
+        last_signal_id = greatest(c.last_signal_id, g.last_signal_id),
+        rate_due_at = greatest(c.rate_due_at, g.rate_due_at)
       from checked g
-      where c.organisation_id = ${organisationId} and c.prompt_id = g.prompt_id and c.last_signal_id < g.last_signal_id
+      where c.organisation_id = ${organisationId} and c.prompt_id = g.prompt_id
+        and (c.last_signal_id < g.last_signal_id or c.rate_due_at < g.rate_due_at)
     )
-    insert into checked_prompts (organisation_id, prompt_id, last_signal_id)
-    select ${organisationId}, g.prompt_id, g.last_signal_id from checked g
+    insert into checked_prompts (organisation_id, prompt_id, last_signal_id, rate_due_at)
+    select ${organisationId}, g.prompt_id, g.last_signal_id, ${firstRateDueAt}::timestamptz from checked g
     on conflict do nothing
     returning prompt_id as id`
   return rows.map(({ id }) => id)
@@ -147,7 +163,7 @@ export async function forgetUnwatched(sql: Sql, organisationId: number): Promise
       and not exists (
         select from webhook_endpoints e
         where e.organisation_id = p.organisation_id and e.disabled_at is null
-          and (e.events is null or 'impact.decided' = any (e.events))
+          and (e.events is null or e.events && '{impact.decided,rate.changed}')
           and (e.prompts is null or p.public_id = any (e.prompts))
       )`
 }

@@ -88,6 +88,7 @@ test('each change that went live has its signals, its rate, and its difference t
     data: [impactOfThird(), impactOfSecond(), impactOfFirst()],
     pagination: { current_page: 1, total_pages: 1, total_count: 3, per_page: 25 },
     prompt: shownPrompt(),
+    rate_changed: null,
   })
   const address = `/api/v1/prompts/${tenant.prompt}/impact?page=1&limit=25&margin=0.05`
   expect(headers.get('link')).toBe(`<${address}>; rel="first", <${address}>; rel="last"`)
@@ -100,6 +101,7 @@ test('pages are those of the history: the last of one is compared with the first
     data: [{ ...impactOfSecond(), verdict: 'same' }],
     pagination: { current_page: 2, total_pages: 3, total_count: 3, per_page: 1 },
     prompt: shownPrompt(),
+    rate_changed: null,
   })
   expect(middle.headers.get('link')).toBe(
     `${address(1)}; rel="first", ${address(1)}; rel="prev", ${address(3)}; rel="next", ${address(3)}; rel="last"`,
@@ -108,6 +110,7 @@ test('pages are those of the history: the last of one is compared with the first
     data: [],
     pagination: { current_page: 99, total_pages: 1, total_count: 3, per_page: 25 },
     prompt: shownPrompt(),
+    rate_changed: null,
   })
 })
 
@@ -150,6 +153,7 @@ test('any two changes can be compared, in either direction', async () => {
     ],
     pagination: { current_page: 1, total_pages: 1, total_count: 2, per_page: 25 },
     prompt: shownPrompt(),
+    rate_changed: null,
   })
   expect(headers.get('link')).toContain(`base=${firstId}&head=${thirdId}>; rel="first"`)
   const turned = (await read(`?base=${thirdId}&head=${firstId}`)).body.data
@@ -198,7 +202,10 @@ type Shown = { commit_sha: string; skipped: number } | null
 test('a prompt without changes or signals is answered with nothing made up', async () => {
   const other = await service.createTenant()
   const nothing = { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 }
-  expect((await read('', other)).body).toEqual({ data: [], pagination: nothing, prompt: shownPrompt(other.prompt) })
+  expect((await read('', other)).body).toEqual({
+    ...{ data: [], pagination: nothing, prompt: shownPrompt(other.prompt) },
+    rate_changed: null,
+  })
   await service.addHistory(other.prompt, [
     deployed('one', '2026-10-01T09:00:00.000Z'),
     deployed('two', '2026-10-02T09:00:00.000Z'),
@@ -280,4 +287,21 @@ test('the list of prompts has the live change and the last 30 days of each', asy
     data: [{ prompt: shown.body.data, latest: impactOfThird(), recent }],
     pagination: { per_page: 25, next_cursor: null },
   })
+})
+
+test('a rate that changed while one change was live is shown beside the changes', async () => {
+  const other = await service.createTenant()
+  await service.addHistory(other.prompt, [
+    deployed(first, '2026-08-01T09:00:00.000Z'),
+    deployed(second, '2026-10-01T09:00:00.000Z'),
+  ])
+  await addSignals(service, other.prompt, [
+    ...onDays(30, signals(900, 300, { at: '2026-10-09T12:00:00.000Z' })),
+    ...onDays(8, signals(120, 200, { at: '2026-11-08T12:00:00.000Z' })),
+  ])
+  const { rate_changed: changed } = (await read('', other)).body
+  expect(changed).toMatchObject({ from: '2026-11-08', until: '2026-11-14', before: { value: 0.75 } })
+  expect(changed.difference.value).toBeCloseTo(changed.after.value - 0.75, 5)
+  expect(changed.difference.high).toBeLessThan(0)
+  expect((await read('?page=2&limit=1', other)).body.rate_changed).toBeNull()
 })

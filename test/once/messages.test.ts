@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { exampleTitledEntry } from '../../src/history/schema.ts'
-import { comparisonKinds, describeChange } from '../../src/impact/sentence.ts'
+import { comparisonKinds, describeChange, describeRateChange } from '../../src/impact/sentence.ts'
 import { describeEvent, type WebhookEvent } from '../../src/webhooks/message.ts'
 
 const prompt = { id: 'pmt_greeting', name: 'greeting' }
@@ -17,6 +17,12 @@ const impact = {
   base: null,
   wander: null,
 } as const
+const rateChange = {
+  ...{ from: '2026-11-08', until: '2026-11-14' },
+  before: { value: 0.7, low: 0.69, high: 0.71 },
+  after: { value: 0.6, low: 0.57, high: 0.63 },
+  difference: { value: -0.1, low: -0.152, high: -0.048 },
+}
 const usage = { organisation: { id: 'org_1', name: 'Acme' }, month: '2026-11', used: 8_012, limit: 10_000 }
 
 type Given = { [T in WebhookEvent['type']]: [type: T, data: Extract<WebhookEvent, { type: T }>['data']] }
@@ -30,6 +36,7 @@ test('a message says what is known in its first line, and links the pull request
     shown('impact.decided', { ...impact, prompt, sentence: describeChange(impact) }),
     shown('change.live', { prompt, change }),
     shown('change.live', { prompt, change: direct }),
+    shown('rate.changed', { ...rateChange, prompt, change, sentence: describeRateChange(rateChange) }),
     shown('usage.threshold', { ...usage, threshold: 80 }),
     shown('usage.threshold', { ...usage, threshold: 100, used: 10_000 }),
     shown('ping', {}),
@@ -44,6 +51,10 @@ test('a message says what is known in its first line, and links the pull request
     ],
     [`*greeting*: ${pull} went live: Warmer tone`, `Ada Example on main · ${console}`],
     ['*greeting*: 45c48cc went live', `Ada Example on main · ${console}`],
+    [
+      '▼ *greeting*: Changed, but not in git: 70.0 → 60.0 % positive from 2026-11-08 to 2026-11-14 (−10.0 points, between −15.2 and −4.8).',
+      `${pull} is still live · ${console}`,
+    ],
     [
       '*Acme* has used 80 % of its signals for this month: 8,012 of 10,000. At 10,000, new signals are rejected until 1 December.',
       usagePage,

@@ -38,7 +38,7 @@ async function createFull(): Promise<Hook & { prompt: string; id: number }> {
   const signal = { value: 'positive', metadata: { commit_sha: named.commit_sha } }
   await service.post(`/prompts/${prompts.greeting}/signals`, tenant.key, signal, { 'idempotency-key': 'a' })
   await db.sql`select roll_up_signals(organisation_id, id, 10000) from prompts where id = ${id}`
-  await db.sql`insert into checked_prompts select organisation_id, id, 1 from prompts where id = ${id}`
+  await db.sql`insert into checked_prompts select organisation_id, id, 1, now() from prompts where id = ${id}`
   return { ...hook, prompt: prompts.greeting, id }
 }
 

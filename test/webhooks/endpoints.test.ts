@@ -154,7 +154,7 @@ test.each([
   [{ url: `${url}#` }, '/url', 'must have no fragment'],
   [{ url, kind: 'teams' }, '/kind', 'must be webhook or slack'],
   [{ url, events: [] }, '/events', 'must not be empty'],
-  [{ url, events: ['ping'] }, '/events/0', 'must be change.live, impact.decided or usage.threshold'],
+  [{ url, events: ['ping'] }, '/events/0', 'must be change.live, impact.decided, rate.changed or usage.threshold'],
   [{ url, prompts: ['pmt_none'] }, '/prompts/0', 'must be a prompt of the organisation'],
   [{ url, prompts: 'all' }, '/prompts', 'must be an array or null'],
   [{ url, enabled: 'yes' }, '/enabled', 'must be a boolean'],

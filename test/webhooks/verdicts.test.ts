@@ -330,6 +330,73 @@ test('one replica checks at a time, and each verdict is announced once by severa
   expect(await readAnnounced(org)).toEqual(['greeting better'])
 })
 
+/** Sends 40 signals on each of these days, to a prompt with one change. */
+async function sendDaily(prompt: string, from: string, days: number, positive: number): Promise<void> {
+  const sent = signals(positive * days, (40 - positive) * days, { at: `${from}T10:00:00Z` })
+  await addSignals({ services: { db } } as TestService, prompt, onDays(days, sent))
+}
+
+/** A prompt that was checked before its rate fell, from the 8th to the 14th. */
+async function createFallen(): Promise<{ org: string; prompt: Prompt }> {
+  const org = await createOrg()
+  await insertEndpoints(db, org, { events: ['rate.changed'] })
+  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name: 'greeting', id: null })
+  const prompt = await requirePrompt(db.sql, id)
+  await recordEntry(db, clock, prompt, deployed(before, '2026-09-01T09:00:00Z'))
+  await sendDaily(id, '2026-10-04', 35, 30)
+  clock.set('2026-11-08T00:30:00Z')
+  await check()
+  await sendDaily(id, '2026-11-08', 8, 22)
+  clock.set('2026-11-15T12:00:00Z')
+  return { org, prompt }
+}
+
+const readRateChanges = (org: string) =>
+  db.sql<{ at: Date; data: object }>`
+    select v.created_at as at, v.data from webhook_events v join organisations o on o.id = v.organisation_id
+    where o.public_id = ${org} and v.type = 'rate.changed' order by v.id`
+
+test('a rate that changed without a change is announced once in a week, by several replicas too', async () => {
+  const { org, prompt } = await createFallen()
+  await Promise.all([check(), check(), check()])
+  const [event, ...more] = await readRateChanges(org)
+  expect(more).toEqual([])
+  expect(event?.data).toMatchObject({
+    prompt: { id: prompt.publicId, name: 'greeting' },
+    change: { commit_sha: before },
+    ...{ from: '2026-11-08', until: '2026-11-14' },
+    before: { value: 0.75 },
+    after: { value: 0.55 },
+    difference: { value: -0.2 },
+    sentence: expect.stringContaining(
+      'Changed, but not in git: 75.0 → 55.0 % positive from 2026-11-08 to 2026-11-14 (',
+    ),
+  })
+  // The rate falls further, so that there is something to announce on every day.
+  for (let day = 16; day <= 22; day += 1) {
+    await sendDaily(prompt.publicId, `2026-11-${day}`, 1, 4)
+    clock.set(`2026-11-${day}T12:00:00Z`)
+    await check()
+  }
+  const times = (await readRateChanges(org)).map(({ at }) => at.toISOString())
+  expect(times).toEqual(['2026-11-15T12:00:00.000Z', '2026-11-22T12:00:00.000Z'])
+})
+
+test.each([
+  ['an archived prompt', (prompt: Prompt) => changePrompt(db, clock, prompt, { archived: true })],
+  ['a correction', (prompt: Prompt) => changePrompt(db, clock, prompt, { liveBranch: 'main' })],
+])('%s announces no changed rate', async (_, change) => {
+  const { org, prompt } = await createFallen()
+  await change(prompt)
+  for (const day of [15, 16]) {
+    clock.set(`2026-11-${day}T12:00:00Z`)
+    await sendDaily(prompt.publicId, `2026-11-${day}`, 1, 22)
+    await check()
+  }
+  clock.set('2026-11-15T12:00:00Z')
+  expect(await readRateChanges(org)).toEqual([])
+})
+
 const errors = {
   'a lost connection': Object.assign(new Error(), { code: 'CONNECTION_CLOSED' }),
   'a timeout': Object.assign(new Error(), { name: 'PostgresError', code: '57014' }),

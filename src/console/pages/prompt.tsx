@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks'
+import { describeRateChange } from '../../impact/sentence.ts'
 import type { Interval } from '../chart/points.ts'
 import { SignalsChart } from '../chart/signals_chart.tsx'
 import { get, type Schemas } from '../client/api.ts'
@@ -65,9 +66,12 @@ export function Prompt({ prompt: id }: { prompt: string }) {
         <a href={href(`/signals?${new URLSearchParams({ prompt: id })}`)}>View signals</a>
       </p>
       <Await query={impact}>
-        {({ data: [latest] }) =>
+        {({ data: [latest], rate_changed: rateChanged }) =>
           latest ? (
-            <Answer impact={latest} />
+            <>
+              <Answer impact={latest} />
+              {rateChanged && <p class="answer">{describeRateChange(rateChanged)}</p>}
+            </>
           ) : (
             <Note title="No change has gone live yet">
               <p>
