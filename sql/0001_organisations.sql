@@ -85,6 +85,16 @@ create table prompts (
 -- Partial: otherwise Postgres may use it to find a prompt by its id, and read all prompts of the organisation.
 create unique index on prompts (organisation_id, repository, path) where repository is not null;
 
+-- The file of an erased prompt, for which `sync --create` creates no other one.
+create table erased_files (
+  id bigint generated always as identity,
+  organisation_id bigint not null references organisations,
+  repository text not null,
+  path text not null,
+  primary key (organisation_id, id),
+  unique (organisation_id, repository, path)
+);
+
 comment on column prompts.live_branch is 'the branch whose entries are changes; null: those of every branch';
 comment on column prompts.archived is 'lists leave it out unless asked for; it still records';
 comment on column prompts.history_version is 'a new random value with every change, so that it never names two states, even if a failover loses changes';

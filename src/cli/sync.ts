@@ -5,6 +5,7 @@ import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts
 import type { EntriesPage, LinkedFile, SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { counted, oneLine } from '../lib/texts.ts'
+import type { PromptFile } from '../prompts/find.ts'
 import { checkService, withApi } from './api.ts'
 import { type Command, type Context, UsageError } from './command.ts'
 import { type Call, dataOf, errorOf, readRows } from './rest.ts'
@@ -36,6 +37,10 @@ export const openTarget = (call: Call): SyncTarget => ({
       if (path && prompt.repository === repository) found.push({ id, path, liveBranch: prompt.live_branch })
     }
     return found.reverse()
+  },
+  async listErased(repository) {
+    const files = await Array.fromAsync(readRows<PromptFile>(call, '/erased-files'))
+    return files.flatMap((file) => (file.repository === repository ? file.path : []))
   },
   async createPrompt(prompt) {
     return dataOf<PromptShown>(await call('POST', '/prompts', prompt)).id

@@ -51,6 +51,8 @@ export type PlanOptions = {
   /** Files that match one of these get a prompt, unless they match one of the others. */
   createGlobs: string[]
   excludeGlobs: string[]
+  /** Files whose prompts were erased: they get one only if a pattern is their path. */
+  erased?: string[]
   now: Date
   onProgress(done: number, noun: string, share: number | null): void
 }
@@ -59,8 +61,9 @@ export async function planSync(
   git: Git,
   repository: Repository,
   linked: LinkedFile[],
-  { createGlobs, excludeGlobs, now, onProgress }: PlanOptions,
+  options: PlanOptions,
 ): Promise<Plan> {
+  const { createGlobs, now, onProgress } = options
   if (linked.length === 0 && createGlobs.length === 0) {
     throw new Error(
       `No prompt is linked to a file of ${repository.name}. Link prompts (prompts link), or create one for each ` +
@@ -74,7 +77,7 @@ export async function planSync(
   )
 
   const prompts = findFiles(repository, linked, trackMissing(branchCommits, changes))
-  const { created, skipped } = listNew(repository, createGlobs, excludeGlobs, [...linked, ...prompts])
+  const { created, skipped } = listNew(repository, options, [...linked, ...prompts])
   prompts.push(...created)
   const [first] = skipped
   if (prompts.length === 0 && first) throw new Error(`No prompt can be created: ${first.path} ${first.problem}`)
@@ -156,9 +159,11 @@ function explainUnknown(tree: Repository['tree'], path: string): string {
 }
 
 /** Lists the files that get a prompt, and those that match but cannot. Throws if no file matches a pattern. */
-function listNew({ name, branch, tree }: Repository, globs: string[], excluded: string[], known: { path: string }[]) {
+function listNew({ name, branch, tree }: Repository, options: PlanOptions, known: { path: string }[]) {
+  const { createGlobs: globs, excludeGlobs, erased } = options
   const taken = new Set(known.map(({ path }) => path))
-  const isExcluded = excluded.map(compileGlob)
+  const isErased = new Set(erased?.filter((path) => !globs.includes(path)))
+  const isExcluded = excludeGlobs.map(compileGlob)
   // A file has the name that the first pattern gives it.
   const globOf = new Map<string, string>()
   for (const glob of globs) {
@@ -178,7 +183,7 @@ function listNew({ name, branch, tree }: Repository, globs: string[], excluded: 
     if (glob === undefined || isExcluded.some((matches) => matches(decode(bytes)))) continue
     const path = pathText(bytes)
     if (path !== undefined && taken.has(path)) continue
-    const named = kind === 'file' ? nameFile(name, glob, path) : { problem: `is a ${kind}` }
+    const named = kind === 'file' ? nameFile(name, glob, path, isErased) : { problem: `is a ${kind}` }
     if ('problem' in named) skipped.push({ path: escapePath(bytes), problem: named.problem })
     else created.push({ id: null, ...named, movedFrom: null, missing: null })
   }
@@ -186,8 +191,9 @@ function listNew({ name, branch, tree }: Repository, globs: string[], excluded: 
 }
 
 /** The name of the prompt that is linked to a path, or why there can be none. */
-function nameFile(repository: string, glob: string, path: string | undefined) {
+function nameFile(repository: string, glob: string, path: string | undefined, isErased: Set<string>) {
   if (path === undefined) return { problem: 'has a name that is not UTF-8' }
+  if (isErased.has(path)) return { problem: `had a prompt that was erased; to create one: --create '${path}'` }
   try {
     parsePromptFile({ repository, path })
     return { name: requireName(nameOfPath(glob, path)), path }

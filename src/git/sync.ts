@@ -63,7 +63,8 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
   const { git, repository, target, isDryRun, onProgress } = options
   const linked = await target.listLinked(repository.name)
   if (!options.isAlso) requireFollowed(repository, linked)
-  const plan = await withoutOldNames(options, await planSync(git, repository, linked, options))
+  const erased = options.createGlobs.length > 0 ? await target.listErased(repository.name) : []
+  const plan = await withoutOldNames(options, await planSync(git, repository, linked, { ...options, erased }))
   const { prompts, commits, lastLandedAt } = plan
   // Fails now if the key may not write histories, or if texts are not stored: the prompts are created first.
   await target.recordBatch({ entries: [], with_texts: options.withTexts ?? false, dry_run: true })

@@ -9,6 +9,8 @@ type NewPrompt = { name: string; repository: string; path: string; live_branch?:
 /** What a sync needs of the service: src/cli implements it. */
 export type SyncTarget = {
   listLinked(repository: string): Promise<LinkedFile[]>
+  /** Returns the paths of files whose prompts were erased. */
+  listErased(repository: string): Promise<string[]>
   /** Returns the id of the new prompt. */
   createPrompt(prompt: NewPrompt): Promise<string>
   /** Changes the link or the live branch of a prompt. Returns the reason if the key may not do that, else null. */

@@ -6,7 +6,7 @@ import { deleteHistory, eraseHistory } from '../history/erase.ts'
 import { eraseAllSignals, eraseLastSignals } from '../signals/erase.ts'
 import { deleteEventsAbout } from '../webhooks/events.ts'
 import { changePrompt } from './manage.ts'
-import { deletePrompt, lockPrompt, type Prompt } from './store.ts'
+import { deletePrompt, insertErasedFile, lockPrompt, type Prompt } from './store.ts'
 
 /**
  * Erases a prompt with its signals, history and texts, in short steps. The prompt comes last, so that an interrupted erasure
@@ -19,6 +19,7 @@ export async function erasePrompt(
   onProgress: (erasedSignals: number) => void = () => {},
 ): Promise<void> {
   const { organisationId, publicId: subject } = prompt
+  await insertErasedFile(db.sql, prompt)
   // Without a file, neither sync nor the webhook finds the prompt.
   const { name } = await changePrompt(db, clock, prompt, { archived: true, file: null })
   // Written first, because the erasure may be interrupted.

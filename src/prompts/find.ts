@@ -9,6 +9,7 @@ import {
   type OwnedPrompt,
   type Prompt,
   type PromptFile,
+  selectErasedFiles,
   selectPromptIds,
   selectPromptRows,
   selectPrompts,
@@ -119,6 +120,11 @@ export const listPrompts = (
     JSON.stringify([list, organisationId, filters.search, filters.archived]),
     request,
     (beforeId, limit) => selectPrompts(db.sql, organisationId, filters, beforeId, limit),
+  )
+
+export const listErasedFiles = (db: Db, organisationId: number, request: PageRequest) =>
+  readPage<PromptFile>(`erased files ${organisationId}`, request, (beforeId, limit) =>
+    selectErasedFiles(db.sql, organisationId, beforeId, limit),
   )
 
 /** The prompts of an organisation that have these row ids, in their order. */

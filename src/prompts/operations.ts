@@ -3,10 +3,11 @@ import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { defineOperations, operation } from '../http/operation.ts'
 import { pageAnswer } from '../http/paging.ts'
+import { cursorParams } from '../lib/cursor_page.ts'
 import { bodyOf, changeOf } from '../lib/validate.ts'
-import { listPrompts, showPrompt } from './find.ts'
+import { listErasedFiles, listPrompts, showPrompt } from './find.ts'
 import { changePrompt, createPrompt } from './manage.ts'
-import { NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
+import { ErasedFileList, NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
 type Needs = { db: Db; clock: Clock }
@@ -32,6 +33,16 @@ export const promptOperations = defineOperations('Prompts', {
       // A search reads every prompt of the organisation.
       return search === null ? list() : db.heavyRead(organisationId, list)
     },
+  }),
+  listErasedFiles: operation({
+    method: 'GET',
+    path: '/erased-files',
+    scope: 'prompts:read',
+    summary: 'List the files of erased prompts',
+    description: 'Returns the files that erased prompts were linked to, for which sync creates no prompt again.',
+    query: cursorParams,
+    answer: pageAnswer('A page of files.', ErasedFileList),
+    run: ({ db }: Needs, { query, caller }) => listErasedFiles(db, caller.organisationId, query),
   }),
   createPrompt: operation({
     method: 'POST',

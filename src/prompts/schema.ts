@@ -91,6 +91,11 @@ export type PromptFilters = Pick<QueryOf<typeof promptParams>, keyof typeof prom
 
 export const PromptList = cursorPageOf(Prompt, examplePrompt)
 
+export const ErasedFileList = cursorPageOf(
+  Type.Object({ repository: Type.String(), path: Type.String() }, { title: 'ErasedFile' }),
+  { repository: 'acme/prompts', path: 'prompts/README.md' },
+)
+
 export const ShownPrompt = envelopeOf(Prompt, 'ShownPrompt', examplePrompt)
 
 export const NewPrompt = Type.Object(

@@ -85,6 +85,21 @@ export async function deletePrompt(sql: Sql, { id, organisationId }: OwnedPrompt
   await sql`delete from prompts where organisation_id = ${organisationId} and id = ${id}`
 }
 
+export async function insertErasedFile(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<void> {
+  await sql`
+    insert into erased_files (organisation_id, repository, path)
+    select organisation_id, repository, path from prompts
+    where organisation_id = ${organisationId} and id = ${id} and path is not null
+    on conflict do nothing`
+}
+
+export const selectErasedFiles = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
+  sql<PromptFile & { rowId: number }>`
+    select id as "rowId", repository, path from erased_files
+    where organisation_id = ${organisationId} and id < ${beforeId}
+    order by id desc
+    limit ${limit}`
+
 export const selectPromptRows = (sql: Sql, organisationId: number, ids: number[]) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, o.public_id as org, p.name, p.repository, p.path, p.file_state,

@@ -145,6 +145,24 @@ test('a branch that no prompt follows is recorded only with --also, which makes 
   expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('give either ID or --branch') })
 })
 
+test('an erased prompt comes back only if a pattern is the path of its file', async () => {
+  const org = await createOrganisation()
+  const clone = createClone()
+  clone.write('a.md')
+  clone.change('Begin', 'b.md')
+  const sync = (...globs: string[]) =>
+    operator.json('sync', clone.folder, '--org', org, ...globs.flatMap((glob) => ['--create', glob]))
+  const [first] = await sync('*.md')
+  await operator.one('prompts', 'erase', first?.prompt, '--yes')
+  const problem = expect.stringContaining("--create 'a.md'")
+  expect(await sync('*.md')).toEqual([{ change: 'skipped', prompt: null, path: 'a.md', problem }])
+  expect((await sync('*.md', 'a.md')).map(({ change, path }) => [change, path])).toEqual([
+    ['created', 'a.md'],
+    ['added', 'a.md'],
+  ])
+  expect(await sync('*.md')).toEqual([])
+})
+
 test('over REST it makes the same histories with a key that can write prompts, and repeats them with one that cannot', async () => {
   const org = await createOrganisation()
   const { key: admin } = await operator.one('keys', 'create', '--org', org, '--preset', 'admin')

@@ -12,6 +12,7 @@ const keyWith = async (given: Scope[]) => (await service.createKey(tenant, given
 /** The scope of every route, as docs/interface.md promises it. */
 const promised = {
   'GET /audit': 'keys:read',
+  'GET /erased-files': 'prompts:read',
   'POST /history/batch': 'history:write',
   'POST /history/remove': 'history:delete',
   'GET /impact': 'signals:read',
