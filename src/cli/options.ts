@@ -21,7 +21,7 @@ export const explanations: Record<string, string> = {
   '--by': 'splits the counts by this field of the metadata',
   '--commit': 'only changes of this commit: the whole hash, or at least 7 characters',
   '--commit-sha': 'commit of the change: the whole hash, or at least 7 characters',
-  '--create': 'creates a prompt for every file that matches, such as "prompts/**/*.md"; repeat it for more',
+  '--create': 'creates a prompt for each file that matches, such as "prompts/**/*.md"; repeatable',
   '--created-at': 'when it happened, an ISO 8601 time with its zone; default: now',
   '--cursor': 'continues a list: printed at the end of the page before',
   '--demo': 'fills an empty embedded database with sample data',

@@ -34,16 +34,6 @@ export const promptOperations = defineOperations('Prompts', {
       return search === null ? list() : db.heavyRead(organisationId, list)
     },
   }),
-  listErasedFiles: operation({
-    method: 'GET',
-    path: '/erased-files',
-    scope: 'prompts:read',
-    summary: 'List the files of erased prompts',
-    description: 'Returns the files that erased prompts were linked to, for which sync creates no prompt again.',
-    query: cursorParams,
-    answer: pageAnswer('A page of files.', ErasedFileList),
-    run: ({ db }: Needs, { query, caller }) => listErasedFiles(db, caller.organisationId, query),
-  }),
   createPrompt: operation({
     method: 'POST',
     path: '/prompts',
@@ -57,6 +47,16 @@ export const promptOperations = defineOperations('Prompts', {
     }),
     answer: { ...shown, status: 201 },
     run: ({ db, clock }: Needs, { body, caller, actor }) => createPrompt(db, clock, caller, body, actor),
+  }),
+  listErasedFiles: operation({
+    method: 'GET',
+    path: '/erased-files',
+    scope: 'prompts:read',
+    summary: 'List the files of erased prompts',
+    description: 'Returns the files that erased prompts were linked to, for which sync creates no prompt again.',
+    query: cursorParams,
+    answer: pageAnswer('A page of files.', ErasedFileList),
+    run: ({ db }: Needs, { query, caller }) => listErasedFiles(db, caller.organisationId, query),
   }),
   getPrompt: operation({
     method: 'GET',

@@ -20,14 +20,14 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 /** A generated client has a type of each name. */
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
   ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint
-  CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubWebhook HistoryBatch HistoryBatchResult
-  HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit NewApiKey
-  NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound OwnApiKey Pagination Prompt
-  PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
-  RecordedHistoryEntry RecordedSignal RecordedSignalList RemovedHistoryEntry RemovedWebhookEndpoint ShownApiKey
-  ShownGithubWebhook ShownOwnApiKey ShownPrompt ShownWebhookEndpoint SideBySide SideBySideAnswer Signal SignalDay
-  SignalStats StatsPoint Unauthorized Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError
-  WebhookDelivery WebhookDeliveryList WebhookEndpoint WebhookEndpointChange WebhookEndpointList
+  CursorPagination DataHealth EntriesToRemove EntryDiff ErasedFile ErasedFileList ErasedSignal Forbidden GithubWebhook
+  HistoryBatch HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow
+  MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound OwnApiKey
+  Pagination Prompt PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
+  RecordedHistoryEntry RecordedSignal RecordedSignalList RemovedHistoryEntries RemovedHistoryEntry
+  RemovedWebhookEndpoint ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt ShownWebhookEndpoint SideBySide
+  SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData UsageDay UsagePrompt
+  User ValidationError WebhookDelivery WebhookDeliveryList WebhookEndpoint WebhookEndpointChange WebhookEndpointList
   WebhookEndpointRotation WebhookEndpointTest WebhookRedelivery`
 
 const service = useService()
