@@ -64,13 +64,16 @@ test('of 20 of 5 MiB, those past the share are rejected immediately', async () =
 })
 
 test('deliveries, which anybody can begin, leave the keys of the organisation their share', async () => {
-  const beginSecond = () => beginMany(1, 1, hook.tenant.org, 1.5 * mebibyte)
-  const senders = [...(await beginMany(6, 1)), ...(await beginSecond())]
+  const lengths = [...Array<number>(6).fill(largest), 1.5 * mebibyte]
+  const begin = async (length: number) => (await beginMany(1, 1, hook.tenant.org, length))[0] as RawConnection
+  const senders = await Promise.all(lengths.map(begin))
   const large = (text: string) => text.padEnd(mebibyte)
   const deliver = async () => {
     const { status } = await hook.deliver('push', {}, { body: large(JSON.stringify(deploy())) })
-    // It found no room if it came while this delivery was in flight.
-    if (isTurnedAway(senders.at(-1) as RawConnection)) senders.push(...(await beginSecond()))
+    // Those that came while this delivery was in flight may have found no room.
+    for (const [at, length] of lengths.entries()) {
+      if (isTurnedAway(senders[at] as RawConnection)) senders[at] = await begin(length)
+    }
     return status
   }
   await eventually(deliver, 503)
