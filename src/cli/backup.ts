@@ -1,6 +1,7 @@
 import { compress, readBackup, writeFile } from '../backup/file.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { writeBackup } from '../backup/write.ts'
+import { readKnownVersion } from '../db/migrations.ts'
 import { requireFileName } from '../lib/atomic_file.ts'
 import type { Input } from '../lib/input.ts'
 import { build, migrations } from '../platform.ts'
@@ -24,6 +25,7 @@ export const commands: Command[] = [
       const { openSnapshot } = await import('../db/snapshot.ts')
       // Awaited even when interrupted, because closing the database removes the copy that was made.
       await workOn(context, await openSnapshot(config, forCommands), async (db) => {
+        await readKnownVersion(db.sql, migrations)
         let rows = 0
         const fill = async (write: (text: string) => Promise<void>) => {
           rows = await writeBackup(db, clock, build.version, write, (written, expected) =>

@@ -13,9 +13,9 @@ export const commands: Command[] = [
       description: 'migrates the database to the schema of this program; --dry-run shows both versions',
       database: 'any schema',
       async run({ db, args, output }) {
-        const { migrate, readSchemaVersion } = await import('../db/migrations.ts')
+        const { migrate, readKnownVersion } = await import('../db/migrations.ts')
         if (args.options['dry-run']) {
-          const version = await readSchemaVersion(db.sql)
+          const version = await readKnownVersion(db.sql, migrations)
           const missing = migrations.slice(version).map(({ name }) => name)
           return output.show({ would_apply: missing, database: version, program: migrations.length })
         }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Db, Sql } from './client.ts'
 import { classifyError } from './errors.ts'
 
@@ -10,15 +11,29 @@ export class SchemaError extends Error {}
 /** The advisory lock for migrating this database; any constant will do. */
 const migrationLock = 7_226_001
 
-/** The number of migrations that the database has seen; 0 for an empty one. */
-export async function readSchemaVersion(sql: Sql): Promise<number> {
+type Applied = { version: number; sha256: string | null }
+
+/** The migrations that the database has seen, in order; none for an empty one. */
+async function readApplied(sql: Sql): Promise<Applied[]> {
   const [row] = await sql<{ present: boolean }>`
     select to_regclass('schema_migrations') is not null as present`
-  if (!row?.present) return 0
-  const [newest] = await sql<{ version: number }>`
-    select coalesce(max(version), 0)::int as version from schema_migrations`
-  return newest?.version ?? 0
+  if (!row?.present) return []
+  // As JSON, because databases from before 1.0 have no such column.
+  return sql<Applied>`
+    select version, to_json(m) ->> 'sha256' as sha256 from schema_migrations m order by version`
 }
+
+/** The number of migrations that the database has seen; 0 for an empty one. */
+export const readSchemaVersion = async (sql: Sql): Promise<number> => (await readApplied(sql)).at(-1)?.version ?? 0
+
+/** The same of a database that this program can read: an older or a newer one, but not one of other migrations. */
+export async function readKnownVersion(sql: Sql, migrations: Migration[]): Promise<number> {
+  const applied = await readApplied(sql)
+  rejectOthers(applied, migrations)
+  return applied.length
+}
+
+export const hashOf = ({ text }: Migration): string => hash('sha256', text, 'hex')
 
 /** Migrates the database to this program's schema, all or nothing. Concurrent migrations wait for each other. */
 export async function migrate(db: Db, migrations: Migration[]): Promise<{ applied: string[]; version: number }> {
@@ -43,41 +58,54 @@ export async function bringToSchema(sql: Sql, migrations: Migration[]): Promise<
   if (server?.encoding !== 'UTF8') {
     throw new Error(`The database is encoded as ${server?.encoding}; create it with encoding UTF8.`)
   }
-  const version = await readSchemaVersion(sql)
-  rejectNewer(version, migrations)
+  const applied = await readApplied(sql)
+  rejectUnknown(applied, migrations)
+  const version = applied.length
   if (version === 0) {
     await sql`
       create table if not exists schema_migrations (
         version integer primary key,
         name text not null,
+        sha256 text not null,
         applied_at timestamptz(3) not null default now()
       )`
   }
   const missing = migrations.slice(version)
-  for (const [index, { name, text }] of missing.entries()) {
-    await sql.script(text)
-    await sql`insert into schema_migrations (version, name) values (${version + index + 1}, ${name})`
+  for (const [index, migration] of missing.entries()) {
+    await sql.script(migration.text)
+    await sql`
+      insert into schema_migrations (version, name, sha256)
+      values (${version + index + 1}, ${migration.name}, ${hashOf(migration)})`
   }
   return missing.map(({ name }) => name)
 }
 
 /**
- * Rejects a schema that is older than this program's, or newer. A newer one does not stop a running service: during an
- * upgrade the replicas of two releases run side by side, and a migration keeps what the older release uses.
+ * Rejects a schema that is older than this program's, or not its own. A newer one does not stop a running service: during
+ * an upgrade the replicas of two releases run side by side, and a migration keeps what the older release uses.
  */
 export async function requireSchema(sql: Sql, migrations: Migration[], isRunning = false): Promise<void> {
-  const version = await readSchemaVersion(sql)
-  if (!isRunning) rejectNewer(version, migrations)
-  if (version >= migrations.length) return
+  const applied = await readApplied(sql)
+  if (!isRunning) rejectUnknown(applied, migrations)
+  if (applied.length >= migrations.length) return
   throw new SchemaError(
-    `The database has schema version ${version}, this program needs ${migrations.length}: run "prompt-signals migrate" first.`,
+    `The database has schema version ${applied.length}, this program needs ${migrations.length}: run "prompt-signals migrate" first.`,
   )
 }
 
-function rejectNewer(version: number, migrations: Migration[]): void {
-  if (version > migrations.length) {
+function rejectUnknown(applied: Applied[], migrations: Migration[]): void {
+  if (applied.length > migrations.length) {
     throw new SchemaError(
-      `The database has schema version ${version}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,
+      `The database has schema version ${applied.length}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,
     )
   }
+  rejectOthers(applied, migrations)
+}
+
+function rejectOthers(applied: Applied[], migrations: Migration[]): void {
+  const other = migrations.find((one, index) => applied[index] && applied[index].sha256 !== hashOf(one))
+  if (!other) return
+  throw new SchemaError(
+    `The database was made with another ${other.name} than this program's: use the prompt-signals that made it, or an empty database.`,
+  )
 }

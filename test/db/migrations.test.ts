@@ -96,11 +96,24 @@ const commands = [
 test('every command rejects a newer schema', async () => {
   const { settings, use } = await openOwn()
   const newer = migrations.length + 1
-  await use((db) => db.sql`insert into schema_migrations (version, name) values (${newer}, 'from_the_future')`)
+  await use((db) => db.sql`insert into schema_migrations values (${newer}, 'from_the_future', '')`)
   const line = `The database has schema version ${newer}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`
   for (const command of [...commands, ['migrate']]) {
     expect([command, errorLineOf(await run(command, { settings }))]).toEqual([command, line])
   }
+})
+
+test('every command rejects a database whose migrations differ from the program’s, and names the first', async () => {
+  const { settings, use } = await openOwn()
+  const line = (name = '') =>
+    `The database was made with another ${name} than this program's: use the prompt-signals that made it, or an empty database.`
+  await use((db) => db.sql`update schema_migrations set sha256 = md5(sha256) where version > 2`)
+  for (const command of [...commands, ['migrate', '--dry-run'], ['backup', join(createFolder(), 'f')]]) {
+    expect([command, errorLineOf(await run(command, { settings }))]).toEqual([command, line(migrations[2]?.name)])
+  }
+  // A database from before the column.
+  await use((db) => db.sql.script('alter table schema_migrations drop column sha256'))
+  expect(errorLineOf(await run(['migrate'], { settings }))).toBe(line(migrations[0]?.name))
 })
 
 test('an older schema: the embedded engine is brought up, Postgres waits for its operator', async () => {
