@@ -59,6 +59,11 @@ export const settings = {
   ),
   METRICS_ADDRESS: setting(types.address, 'Address for `/metrics` instead of `HOST` and `PORT`'),
   DATA_DIR: setting(types.text, 'Folder of the embedded database', './data'),
+  REQUIRE_DATABASE: setting(
+    types.oneOf('on', 'off'),
+    'Whether `serve` refuses to start when `DATA_DIR` has no database, instead of creating one: `on` or `off`',
+    'off',
+  ),
   LOG_LEVEL: setting(
     types.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     'Lowest level to log: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`',

@@ -4,6 +4,7 @@ import { ServiceError } from '../errors.ts'
 import { type Input, openInput } from '../lib/input.ts'
 import { findOrganisationsNamed } from '../orgs/manage.ts'
 import { findPromptsNamed } from '../prompts/find.ts'
+import { backUpFor } from './before_migration.ts'
 import type { Arguments, Command, Context } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
 
@@ -48,13 +49,13 @@ export async function withDatabase(
   const { openAny, openDatabase } = await import('../db/open.ts')
   const open = which === 'any schema' ? openAny : openDatabase
   const observer = {
-    onCreated: (dataDir: string) => context.warn(`Created a new database in ${resolve(dataDir)}.`),
+    onCreating: (dataDir: string) => context.warn(`Creating a new database in ${resolve(dataDir)}.`),
     onFailure: ({ message }: Error) => {
       context.interruption.stopReason = message
     },
   }
   const mustExist = which === 'existing' || context.args.options['dry-run'] === true
-  const opening = open(context.config, { ...forCommands, mustExist, observer })
+  const opening = open(context.config, { ...forCommands, mustExist, observer, backUp: backUpFor(context) })
   await workOn(context, await untilInterrupted(context.interruption.signal, opening, 0), async (db) =>
     work({ ...context, db, args: await resolveNames(db.sql, context.args) }),
   )

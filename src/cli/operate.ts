@@ -3,6 +3,7 @@ import { get as getEncrypted } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { localUrlOf, showConfig } from '../config.ts'
 import { build, migrations } from '../platform.ts'
+import { backUpFor } from './before_migration.ts'
 import type { Command } from './command.ts'
 import { onDatabase } from './database.ts'
 
@@ -12,14 +13,15 @@ export const commands: Command[] = [
       usage: 'migrate [--dry-run]',
       description: 'migrates the database to the schema of this program; --dry-run shows both versions',
       database: 'any schema',
-      async run({ db, args, output }) {
+      async run(context) {
+        const { db, args, output } = context
         const { migrate, readKnownVersion } = await import('../db/migrations.ts')
         if (args.options['dry-run']) {
           const version = await readKnownVersion(db.sql, migrations)
           const missing = migrations.slice(version).map(({ name }) => name)
           return output.show({ would_apply: missing, database: version, program: migrations.length })
         }
-        output.show(await migrate(db, migrations))
+        output.show(await migrate(db, migrations, backUpFor(context)))
       },
     },
   ]),

@@ -1,3 +1,5 @@
+import { resolve } from 'node:path'
+import { backUpFor } from './before_migration.ts'
 import type { Command } from './command.ts'
 import { onSignals } from './interruption.ts'
 
@@ -10,8 +12,13 @@ export const commands: Command[] = [
       // From the start: a service that is stopped while it starts must close the database too.
       const stopped = new Promise<string>((resolve) => onSignals(['SIGTERM', 'SIGINT'], resolve, () => process.exit(1)))
       const { openForService } = await import('../db/open.ts')
-      const observer = {}
-      const opening = openForService(context.config, observer)
+      const observer = {
+        onCreating: (dataDir: string) =>
+          context.warn(
+            `There is no database in ${resolve(dataDir)}: creating an empty one. If your data should be there, stop, and check DATA_DIR and its volume.`,
+          ),
+      }
+      const opening = openForService(context.config, observer, backUpFor(context))
       // runUntilStopped reports a failure. The rest of the program is loaded while the database answers.
       opening.catch(() => {})
       const { runUntilStopped } = await import('./lifecycle.ts')

@@ -47,8 +47,8 @@ export type Isolation = 'read committed' | 'repeatable read'
 
 /** Observers of the database. Each may be set later, since the database is opened before everything else. */
 export type DatabaseObserver = {
-  /** Called when the embedded engine had no database yet. */
-  onCreated?(dataDir: string): void
+  /** Called before the embedded engine creates a database, because there is none. */
+  onCreating?(dataDir: string): void
   onAvailability?: OnAvailability
   /** Called when the embedded engine has failed; only a restart helps. */
   onFailure?: (error: Error) => void

@@ -19,10 +19,9 @@ export type Embedded = Housekeeping & {
 export async function openEmbedded(dataDir: string, observer: DatabaseObserver = {}): Promise<Embedded> {
   const lock = lockDataDir(dataDir)
   if (!lock) throw new DataDirInUse(dataDir)
-  const isNew = !hasFiles(dataDir)
+  if (!hasFiles(dataDir)) observer.onCreating?.(dataDir)
   try {
     const engine = await startEngineThread(filesOf(dataDir))
-    if (isNew) observer.onCreated?.(dataDir)
     let isClosing = false
     // What still comes while it closes is rejected; that is no failure of the engine.
     const backend = new Backend(engine.execute, (error) => isClosing || observer.onFailure?.(error))

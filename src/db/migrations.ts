@@ -35,9 +35,21 @@ export async function readKnownVersion(sql: Sql, migrations: Migration[]): Promi
 
 export const hashOf = ({ text }: Migration): string => hash('sha256', text, 'hex')
 
-/** Migrates the database to this program's schema, all or nothing. Concurrent migrations wait for each other. */
-export async function migrate(db: Db, migrations: Migration[]): Promise<{ applied: string[]; version: number }> {
+/** Keeps what a database of this version holds. Nothing is migrated when it fails. */
+export type BackUp = (db: Db, version: number) => Promise<void>
+
+/**
+ * Migrates the database to this program's schema, all or nothing. Concurrent migrations wait for each other. An embedded
+ * database is backed up before.
+ */
+export async function migrate(
+  db: Db,
+  migrations: Migration[],
+  backUp?: BackUp,
+): Promise<{ applied: string[]; version: number }> {
   try {
+    const found = backUp && db.isEmbedded ? await readKnownVersion(db.sql, migrations) : 0
+    if (found > 0 && found < migrations.length) await backUp?.(db, found)
     const deadline = Number.POSITIVE_INFINITY
     const applied = await db.transaction((sql) => bringToSchema(sql, migrations), { deadline })
     return { applied, version: migrations.length }

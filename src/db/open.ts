@@ -11,7 +11,7 @@ import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sq
 import { DataDirInUse, hasFiles, rejectForeignDataDir, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { isPostgresError, isRejectedByPooler, reasonOf } from './errors.ts'
-import { migrate, requireSchema, SchemaError } from './migrations.ts'
+import { type BackUp, migrate, requireSchema, SchemaError } from './migrations.ts'
 import { rejectMixingPooler, requireSettings } from './pooler.ts'
 import { createPrimary } from './primary.ts'
 import { parseTls } from './tls.ts'
@@ -21,6 +21,8 @@ export type Options = ClientOptions & {
   whenInUse: 'share' | 'fail'
   /** Whether an empty data directory is rejected, instead of getting a new database. */
   mustExist?: boolean
+  /** Called before an embedded database is migrated. */
+  backUp?: BackUp
 }
 
 /** How long a database may take to answer the first query. */
@@ -39,7 +41,7 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
   }
   const db = await openAny(config, options)
   try {
-    await migrate(db, migrations)
+    await migrate(db, migrations, options.backUp)
     return db
   } catch (error) {
     await db.close()
@@ -48,13 +50,15 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
 }
 
 /** Opens it for a service, which runs many statements concurrently and gives each a deadline. */
-export const openForService = (config: Config, observer: DatabaseObserver): Promise<Db> =>
+export const openForService = (config: Config, observer: DatabaseObserver, backUp: BackUp): Promise<Db> =>
   openDatabase(config, {
     queryTimeoutMs: 4_500,
     maxConnections: 10,
     mustBeWritable: true,
     whenInUse: 'fail',
+    mustExist: config.REQUIRE_DATABASE === 'on',
     observer,
+    backUp,
   })
 
 /** Opens the configured database with any schema, to migrate or restore it. */

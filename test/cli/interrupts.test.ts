@@ -24,7 +24,7 @@ function start(args: string[], on: Settings = settings) {
   const ended = async () => {
     const [stdout, stderr, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
     // Said or not, by how far the command came.
-    return { status, stdout, stderr: stderr.replace(/^prompt-signals: Created a new database in .*\n/, '') }
+    return { status, stdout, stderr: stderr.replace(/^prompt-signals: Creating a new database in .*\n/, '') }
   }
   return {
     stdin: child.stdin,

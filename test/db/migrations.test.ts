@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
@@ -134,6 +134,41 @@ test('an older schema: the embedded engine is brought up, Postgres waits for its
   expect(await server.stop()).toBe(0)
   expect((await use(versions)).at(-1)).toEqual({ version: last, name: migrations.at(-1)?.name as string })
 })
+
+if (engine === 'embedded') {
+  test('an embedded database is backed up before it is migrated, or not migrated; the last two backups stay', async () => {
+    const { settings, use } = await openOwn()
+    const folder = settings.DATA_DIR as string
+    const operator = createOperator(settings)
+    const last = migrations.length
+    const older = migrations.slice(0, -1)
+    const restoreOlder = (db: Db) => db.sql.script(emptied).then(() => migrate(db, older))
+    await use(restoreOlder)
+    for (const number of [1, 2, 3]) writeFileSync(join(folder, `before-${number}.backup`), '')
+    const file = join(folder, `before-${last}.backup`)
+    // As when there is no room for it.
+    mkdirSync(file)
+    for (const command of ['migrate', 'serve', 'orgs list']) {
+      const { status, stderr } = await run(command.split(' '), { settings })
+      expect([command, status, stderr]).toEqual([command, 1, expect.stringContaining('Nothing was migrated')])
+    }
+    expect(await use(versions)).toHaveLength(older.length)
+    rmSync(file, { recursive: true })
+
+    await use(
+      (db) => db.sql`insert into organisations (public_id, name, plan, monthly_limit, created_at)
+      values ('org_a', 'Kept', 'free', 1, now())`,
+    )
+    const { stderr } = await run(['orgs', 'list'], { settings })
+    expect(stderr).toBe(`prompt-signals: Backing the database up to ${file} before it is migrated.\n`)
+    const backups = readdirSync(folder).filter((name) => name.startsWith('before-'))
+    expect(backups.sort()).toEqual(['before-3.backup', `before-${last}.backup`])
+    await use(restoreOlder)
+    await operator.one('restore', file)
+    expect(await operator.json('orgs', 'list')).toMatchObject([{ name: 'Kept' }])
+    expect(await use(versions)).toHaveLength(last)
+  })
+}
 
 test('a dry run says what would be migrated, and migrates and creates nothing', async () => {
   const { settings, use } = await openOwn()

@@ -16,7 +16,7 @@ test('five concurrent commands on an empty data directory all succeed, and one o
   const settings = { DATA_DIR: fresh() }
   const finished = await Promise.all(Array.from({ length: 5 }, () => run(['migrate', '--json'], { settings })))
   expect(finished.map(({ status }) => status)).toEqual(Array(5).fill(0))
-  const created = `prompt-signals: Created a new database in ${settings.DATA_DIR}.\n`
+  const created = `prompt-signals: Creating a new database in ${settings.DATA_DIR}.\n`
   expect(finished.map(({ stderr }) => stderr).sort()).toEqual(['', '', '', '', created])
   const results = finished.flatMap(({ stdout }) => readJsonLines(stdout))
   expect(results.filter(({ applied }) => applied.length > 0)).toHaveLength(1)
@@ -57,6 +57,20 @@ test.concurrent('a slip in the name of the data directory makes no database', as
   symlinkSync(settings.DATA_DIR, settings.DATA_DIR)
   const line = errorLineOf(await run(['orgs', 'list'], { settings }))
   expect(line).toStartWith(`The data directory ${settings.DATA_DIR} cannot be used: `)
+})
+
+test.concurrent('serve says when there is no database, and with REQUIRE_DATABASE makes none', async () => {
+  const settings = { DATA_DIR: fresh() }
+  const requiring = { ...settings, REQUIRE_DATABASE: 'on' }
+  expect(errorLineOf(await run(['serve'], { settings: requiring }))).toStartWith('There is no database in ')
+  expect(existsSync(settings.DATA_DIR)).toBe(false)
+  const first = await startServer(settings)
+  expect(await first.stop()).toBe(0)
+  expect(first.stderr()).toBe(
+    `prompt-signals: There is no database in ${settings.DATA_DIR}: creating an empty one. If your data should be there, stop, and check DATA_DIR and its volume.\n`,
+  )
+  const second = await startServer(requiring)
+  expect([await second.stop(), second.stderr()]).toEqual([0, ''])
 })
 
 test.concurrent('root is told to run as the owner of a data directory, and nothing is opened or created', async () => {

@@ -27,7 +27,7 @@ test('the user that docs/operating.md runs commands as is the one that the unit 
 test('compose.yaml passes every setting on that it does not set, and that needs no file or other database', () => {
   const [, table = ''] = read('docs/settings.md').split('<!-- table: settings -->')
   const names = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name as string)
-  const others = ['HOST', 'PORT', 'DATA_DIR', 'REUSE_PORT', 'PROMPT_SIGNALS_KEY']
+  const others = ['HOST', 'PORT', 'DATA_DIR', 'REQUIRE_DATABASE', 'REUSE_PORT', 'PROMPT_SIGNALS_KEY']
   const wanted = names.filter((name) => !others.includes(name) && !name.endsWith('_FILE'))
   const { environment } = parse('compose.yaml').services['prompt-signals']
   expect(Object.keys(environment).sort()).toEqual(wanted.sort())

@@ -42,6 +42,6 @@ test('one line moves everything to Postgres, and one back, with every row and nu
   expect(content.length).toBeGreaterThan(15)
   expect(await move(first, postgres.settings)).toBe('')
   expect(await contentOf(postgres.settings)).toEqual(content)
-  expect(await move(postgres.settings, last)).toBe(`prompt-signals: Created a new database in ${last.DATA_DIR}.\n`)
+  expect(await move(postgres.settings, last)).toBe(`prompt-signals: Creating a new database in ${last.DATA_DIR}.\n`)
   expect(await contentOf(last)).toEqual(content)
 })
