@@ -120,34 +120,32 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): P
  * limits of the old one, and the same lifetime if that one expires, but no longer than the actor's own.
  */
 export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number, actor: Actor): Promise<NewKey> =>
-  db.transaction((sql) => rotateInTransaction(sql, clock, id, overlapMs, actor), permitRequestOf(actor))
-
-async function rotateInTransaction(sql: Sql, clock: Clock, id: string, overlapMs: number, actor: Actor) {
-  const old = await requireKey(sql, id, actor, lockKey)
-  const { organisationId, name, scopes, created_at, expires_at, origins, prompts, monthly_limit } = old
-  requireGrantable(actor, scopes)
-  requireLifeWithin(actor, expires_at)
-  const now = clock.now()
-  const reject = (problem: string, message: string) => invalid(`The key ${id} ${problem}`, [{ path: '', message }])
-  if (old.replaced_by) {
-    throw reject(`was rotated to ${old.replaced_by} already.`, 'must be a key that was not rotated before')
-  }
-  if (old.revoked_at || (expires_at && expires_at <= now)) {
-    throw reject('has ended: create a new one instead.', 'must be a key that still works')
-  }
-  const livesUntil = expires_at && now.getTime() + expires_at.getTime() - created_at.getTime()
-  const latest = actor.expiresAt?.getTime() ?? lastStorableInstant
-  const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latest))
-  const values = { name, scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
-  // A browser key shares its count with its replacement: a rotation makes no room.
-  const made = await insertNewKey(sql, clock, old, values, origins && old.countedWith)
-  const overlapEndsAt = new Date(now.getTime() + overlapMs)
-  const endsAt = expires_at ? earlierOf(expires_at, overlapEndsAt) : overlapEndsAt
-  await setReplaced(sql, id, made.id, endsAt)
-  const details = { replaced_by: made.id, ends_at: endsAt }
-  await recordAudit(sql, clock, actor, { organisationId, action: 'key.rotated', subject: id, details })
-  return made
-}
+  db.transaction(async (sql) => {
+    const old = await requireKey(sql, id, actor, lockKey)
+    const { organisationId, name, scopes, created_at, expires_at, origins, prompts, monthly_limit } = old
+    requireGrantable(actor, scopes)
+    requireLifeWithin(actor, expires_at)
+    const now = clock.now()
+    const reject = (problem: string, message: string) => invalid(`The key ${id} ${problem}`, [{ path: '', message }])
+    if (old.replaced_by) {
+      throw reject(`was rotated to ${old.replaced_by} already.`, 'must be a key that was not rotated before')
+    }
+    if (old.revoked_at || (expires_at && expires_at <= now)) {
+      throw reject('has ended: create a new one instead.', 'must be a key that still works')
+    }
+    const livesUntil = expires_at && now.getTime() + expires_at.getTime() - created_at.getTime()
+    const latest = actor.expiresAt?.getTime() ?? lastStorableInstant
+    const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latest))
+    const values = { name, scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
+    // A browser key shares its count with its replacement: a rotation makes no room.
+    const made = await insertNewKey(sql, clock, old, values, origins && old.countedWith)
+    const overlapEndsAt = new Date(now.getTime() + overlapMs)
+    const endsAt = expires_at ? earlierOf(expires_at, overlapEndsAt) : overlapEndsAt
+    await setReplaced(sql, id, made.id, endsAt)
+    const details = { replaced_by: made.id, ends_at: endsAt }
+    await recordAudit(sql, clock, actor, { organisationId, action: 'key.rotated', subject: id, details })
+    return made
+  }, permitRequestOf(actor))
 
 const staysEnded = (replacedBy: string) =>
   invalid(`The key was rotated to ${replacedBy}, and ends as that rotation said.`, [

@@ -1,16 +1,15 @@
-import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
+import { operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
-import type { Db, Sql } from '../db/client.ts'
+import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { invalid, notFound } from '../errors.ts'
 import { decideChanges } from '../history/write.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { requireName } from '../lib/texts.ts'
-import { createValidator } from '../lib/validate.ts'
 import type { Owner } from '../orgs/manage.ts'
 import { isPromptId, listPromptsOf } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
-import { LiveBranch, type PromptRow } from './schema.ts'
+import type { PromptRow } from './schema.ts'
 import { findPromptInFile, insertPrompt, lockPrompt, type Prompt, type PromptFile, updatePrompt } from './store.ts'
 
 type PromptToCreate = {
@@ -23,39 +22,31 @@ type PromptToCreate = {
 export const createPrompt = (
   db: Db,
   clock: Clock,
-  owner: Owner,
+  { org, organisationId }: Owner,
   given: PromptToCreate,
   actor = operator,
 ): Promise<PromptRow> =>
-  db.transaction((sql) => createInTransaction(sql, clock, owner, given, actor), permitRequestOf(actor))
-
-async function createInTransaction(
-  sql: Sql,
-  clock: Clock,
-  { org, organisationId }: Owner,
-  given: PromptToCreate,
-  actor: Actor,
-): Promise<PromptRow> {
-  const id = given.id ?? `pmt_${randomBase62(16)}`
-  if (!isPromptId(id)) {
-    throw invalid('The id is not valid.', [
-      { path: '/id', message: 'must be pmt_ and 1 to 64 letters, digits, "_" or "-"' },
-    ])
-  }
-  const name = requireName(given.name)
-  const file = given.file ? parsePromptFile(given.file) : null
-  const liveBranch = given.liveBranch ? requireBranch(given.liveBranch) : null
-  const createdAt = clock.now()
-  if (!(await insertPrompt(sql, { id, organisationId, name, file, liveBranch, createdAt }))) {
-    const linked = file && (await findPromptInFile(sql, organisationId, file))
-    if (linked) throw fileIsTaken(file, linked)
-    // Ids are unique across organisations, so an id identifies a prompt.
-    throw invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])
-  }
-  const details = { name, ...(file ?? noFile), ...(liveBranch !== null && { live_branch: liveBranch }) }
-  await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
-  return { id, org, live_branch: null, ...details, ...notSeen, ...unused, created_at: createdAt }
-}
+  db.transaction(async (sql) => {
+    const id = given.id ?? `pmt_${randomBase62(16)}`
+    if (!isPromptId(id)) {
+      throw invalid('The id is not valid.', [
+        { path: '/id', message: 'must be pmt_ and 1 to 64 letters, digits, "_" or "-"' },
+      ])
+    }
+    const name = requireName(given.name)
+    const file = given.file ? parsePromptFile(given.file) : null
+    const { liveBranch = null } = given
+    const createdAt = clock.now()
+    if (!(await insertPrompt(sql, { id, organisationId, name, file, liveBranch, createdAt }))) {
+      const linked = file && (await findPromptInFile(sql, organisationId, file))
+      if (linked) throw fileIsTaken(file, linked)
+      // Ids are unique across organisations, so an id identifies a prompt.
+      throw invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])
+    }
+    const details = { name, ...(file ?? noFile), ...(liveBranch !== null && { live_branch: liveBranch }) }
+    await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
+    return { id, org, live_branch: null, ...details, ...notSeen, ...unused, created_at: createdAt }
+  }, permitRequestOf(actor))
 
 type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
   name?: string | undefined
@@ -68,8 +59,7 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
   const name = given.name === undefined ? {} : { name: requireName(given.name) }
   const file = given.file && parsePromptFile(given.file)
   const archived = given.archived === undefined ? {} : { archived: given.archived }
-  const branch = given.liveBranch && requireBranch(given.liveBranch)
-  const liveBranch = branch === undefined ? {} : { live_branch: branch }
+  const liveBranch = given.liveBranch === undefined ? {} : { live_branch: given.liveBranch }
   const change = { ...name, ...archived, ...(file === undefined ? {} : (file ?? noFile)), ...liveBranch }
   try {
     return await db.transaction(async (sql) => {
@@ -100,7 +90,3 @@ const noFile = { repository: null, path: null }
 
 /** For a new link: the last sighting was of another file. */
 const notSeen = { file_state: null, file_moved_to: null }
-
-const validateBranch = createValidator(LiveBranch, 'The live branch')
-
-const requireBranch = (live_branch: string): string => validateBranch({ live_branch }).live_branch

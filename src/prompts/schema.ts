@@ -26,8 +26,6 @@ export const maxBranchLength = 255
 
 export const BranchName = printable(maxBranchLength)
 
-export const LiveBranch = Type.Object({ live_branch: BranchName })
-
 const liveBranch = nullable(
   BranchName,
   'The branch that is live: only its deployed and pr_merged entries are changes. Null: those of every branch are',
