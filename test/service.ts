@@ -47,7 +47,7 @@ export type TestService = Client & {
 
 /** An entry of a new commit. */
 export const entry = (more: object = {}) => ({
-  action: 'deployed',
+  action: 'deployed' as const,
   user: { name: 'Ada', email: 'ada@example.com' },
   commit_sha: `c0ffee${randomBytes(8).toString('hex')}`,
   branch_name: 'main',

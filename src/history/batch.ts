@@ -4,16 +4,13 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
-import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { markFilesSeen } from '../prompts/link.ts'
 import { hasLiveAction, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { type EntryOutcome, type Reconciliation, reconcile } from './reconcile.ts'
 import { expectedInstant, type PromptEntry, parseReported, readKnown, recordReported } from './record.ts'
-import { HistoryBatch, isStorableText, maxTextBytes, showTitledEntry } from './schema.ts'
+import { type HistoryBatch, isStorableText, maxTextBytes, showTitledEntry } from './schema.ts'
 import { lockStoringTexts } from './store.ts'
-
-const validate = createValidator(HistoryBatch, 'The batch')
 
 /** What became of each entry, and the positions of those whose text is not stored. */
 export type RecordedHistory = { outcomes: EntryOutcome[]; without_text?: number[] }
@@ -26,12 +23,10 @@ export async function recordHistoryBatch(
   db: Db,
   clock: Clock,
   organisationId: number,
-  given: unknown,
+  { entries, files = [], with_texts: withTexts = false, dry_run: isDryRun = false }: HistoryBatch,
   findPrompt: (publicId: string) => Prompt | Promise<Prompt>,
   actor = operator,
 ): Promise<RecordedHistory> {
-  const batch = validate(given)
-  const { entries, files = [], with_texts: withTexts = false, dry_run: isDryRun = false } = batch
   const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
   const reported = entries.map(({ prompt_id, covers = [], text, ...entry }, index) => {

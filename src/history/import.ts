@@ -4,7 +4,7 @@ import { invalid, notFound } from '../errors.ts'
 import { atLine, parseJsonLine } from '../lib/input.ts'
 import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import type { ReportedEntry } from './identity.ts'
-import { fromClient, parseEntry, recordLocked } from './record.ts'
+import { fromClient, parseEntry, recordLocked, validateEntry } from './record.ts'
 import { lockHistories } from './store_write.ts'
 
 const entriesPerBatch = 2_000
@@ -70,7 +70,8 @@ async function* parseLines(lines: AsyncIterable<string>, clock: Clock) {
     if (line.trim() === '') continue
     yield await atLine(lineNumber, async () => {
       const { prompt, ...given } = parseLine(line)
-      return { lineNumber, prompt, entry: parseEntry(given, clock), isTimed: given.created_at !== undefined }
+      const entry = validateEntry(given)
+      return { lineNumber, prompt, entry: parseEntry(entry, clock), isTimed: entry.created_at !== undefined }
     })
   }
 }

@@ -48,13 +48,12 @@ export const fromClient = { in_git: false, on_github: false, by_call: true, as_g
 
 const retryMs = 20
 
-const validate = createValidator(NewHistoryEntry, 'The history entry')
+export const validateEntry = createValidator(NewHistoryEntry, 'The history entry')
 
 export const expectedInstant = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
 
-/** Validates an entry by its schema and by the rules of its action. */
-export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
-  const entry = validate(given)
+/** Validates an entry by the rules of its action. */
+export function parseEntry(entry: NewHistoryEntry, clock: Clock): Omit<EntryRow, 'id'> {
   const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null, title = null } = entry
   const { name: user_name, email: user_email } = user
   const now = clock.now()
@@ -92,7 +91,7 @@ export async function recordEntry(
   deadline?: number,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const { id, organisationId } = prompt
-  const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
+  const entry = { ...parseEntry(validateEntry(given), clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline }
   for (;;) {

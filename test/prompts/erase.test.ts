@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
+import type { HistoryBatch } from '../../src/history/schema.ts'
 import { createOverview } from '../../src/impact/overview.ts'
 import { overviewParams } from '../../src/impact/schema.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
@@ -23,7 +24,7 @@ async function createFull(): Promise<Hook & { prompt: string; id: number }> {
   const { tenant, prompts } = hook
   await setStoreText(db, clock, tenant.org, true)
   const { id, organisationId } = await requirePrompt(db.sql, prompts.greeting)
-  const record = (entries: object[]) =>
+  const record = (entries: HistoryBatch['entries']) =>
     recordHistoryBatch(db, clock, organisationId, { entries }, (one) => requirePrompt(db.sql, one))
   const merge = { action: 'pr_merged', pr_number: 7, pr_url: 'https://example.com/7', covers: ['c0ffee0'] }
   const named = entry()
