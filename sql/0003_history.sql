@@ -64,6 +64,9 @@ select *, lower(commit_sha) as commit_key from history_rows where is_change;
 create index history_changes_by_time on history_entries (prompt_id, created_at, id)
 where is_change;
 
+create index history_changes_of_organisation on history_entries (organisation_id, created_at, id)
+where is_change;
+
 create index history_changes_by_commit on history_entries (prompt_id, lower(commit_sha), created_at, id)
 where is_change;
 

@@ -8,6 +8,7 @@ import { unavailable } from './errors.ts'
 import { createHistoryReader } from './history/read.ts'
 import { createDrain } from './http/drain.ts'
 import { createAddressFinder, createRateLimiter, limitOrganisations, type Rate } from './http/rate_limit.ts'
+import { createChangeList } from './impact/changes.ts'
 import { createOverview } from './impact/overview.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { createSemaphore } from './lib/concurrency.ts'
@@ -143,6 +144,7 @@ export function createServices(
     recordBatch: createBatchRecorder(recording),
     rollup,
     readOverview: createOverview({ db, clock, rollup }),
+    readChangeList: createChangeList({ db, rollup }),
     limitLong,
     limitTests: limitOrganisations(testRate, metrics.rates),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),

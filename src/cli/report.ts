@@ -1,12 +1,11 @@
-import { commitKey, isSameCommit } from '../history/identity.ts'
-import type { Impact } from '../impact/schema.ts'
-import { comparisonKinds, describeChange, nameChange, verdictSigns } from '../impact/sentence.ts'
-import { maxPageSize } from '../lib/params.ts'
+import type { ChangeImpact } from '../impact/schema_changes.ts'
+import { comparisonKinds, nameChange, verdictSigns } from '../impact/sentence.ts'
+import { maxPageSize, writeParams } from '../lib/params.ts'
 import { counted, oneLine } from '../lib/texts.ts'
 import { dayMs, parseTime } from '../lib/times.ts'
 import { checkService, withApi } from './api.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
-import { type Call, dataOf, readRows } from './rest.ts'
+import { type Call, dataOf } from './rest.ts'
 
 export const commands: Command[] = [
   {
@@ -24,15 +23,12 @@ export const commands: Command[] = [
 
 async function showReport({ args, clock, config, output }: Context, call: Call): Promise<void> {
   const query = reportQuery(args, clock.now())
-  const changes = await readReport(call, query)
+  const report = await readReport(call, query)
   const format = args.options.json ? 'json' : args.text('format')
-  if (format === 'json') {
-    const lines = changes.map((change) => `${JSON.stringify({ ...change, sentence: describeChange(change) })}\n`)
-    return output.text(lines.join(''))
-  }
+  if (format === 'json') return output.text(report.changes.map((change) => `${JSON.stringify(change)}\n`).join(''))
   const consoleUrl = args.text('url')?.replace(/\/+$/, '') ?? config.PUBLIC_URL ?? ''
   const style = format === 'markdown' ? markdownStyle : textStyle
-  output.text(writeReport(changes, query.since, style, format === 'markdown' ? consoleUrl : ''))
+  output.text(writeReport(report, query, style, format === 'markdown' ? consoleUrl : ''))
 }
 
 /** How far back a report looks; all the way for a pull request or a commit, which is only one. */
@@ -49,7 +45,7 @@ function reportQuery(args: Arguments, now: Date): ReportQuery {
   }
   const isOfOne = pullRequest !== null || commit !== null
   const since = isOfOne && args.text('since') === null ? null : parseSince(args.text('since') ?? `${defaultDays}d`, now)
-  return { since, prompt: args.text('prompt'), pullRequest, commit: commit?.toLowerCase() ?? null }
+  return { since, prompt: args.text('prompt'), pullRequest, commit }
 }
 
 function parseSince(text: string, now: Date): Date {
@@ -59,10 +55,6 @@ function parseSince(text: string, now: Date): Date {
   throw new UsageError(`--since must be a number of days such as 7d, or an ISO 8601 time, not "${text}"`)
 }
 
-type PromptName = { id: string; name: string }
-
-export type ReportedChange = Impact & { prompt: PromptName }
-
 /** Which changes a report shows: those that went live from `since` on, of one prompt, pull request or commit, or of all. */
 type ReportQuery = {
   /** Null: since the beginning. */
@@ -70,57 +62,23 @@ type ReportQuery = {
   prompt: string | null
   /** The number of a pull request, or its address. */
   pullRequest: string | null
-  /** A commit in lower case, or its first characters. */
   commit: string | null
 }
 
-/** Reads the changes of a report, worse ones first. Those with the same verdict come newest first. */
-export async function readReport(call: Call, query: ReportQuery): Promise<ReportedChange[]> {
-  const since = query.since ?? new Date(0)
-  // Lists all of them first: a prompt that changes moves before the pages that are still to come.
-  const prompts = query.prompt === null ? await listChanged(call, since) : [query.prompt]
+type Report = { changes: ChangeImpact[]; complete: boolean }
+
+/** Reads the changes of a report, in the order of the service: worse ones first, those without signals last. */
+export async function readReport(call: Call, { since, prompt, pullRequest, commit }: ReportQuery): Promise<Report> {
+  const query = { since, prompt, pr: pullRequest, commit, limit: maxPageSize }
   // A change that is recorded meanwhile shifts the pages, so one may come twice.
-  const found = new Map<number, ReportedChange>()
-  for (const prompt of prompts) {
-    for (const one of await readChanges(call, prompt, since)) found.set(one.change.id, one)
-  }
-  return [...found.values()].filter((change) => isWanted(change, query)).sort(compare)
-}
-
-/** The prompts with a change since then. */
-async function listChanged(call: Call, since: Date): Promise<string[]> {
-  const ids: string[] = []
-  const prompts = readRows<{ prompt: PromptName; latest: Impact | null }>(call, '/impact', { sort: 'last_change' })
-  for await (const { prompt, latest } of prompts) {
-    if (!latest || new Date(latest.change.created_at) < since) break
-    ids.push(prompt.id)
-  }
-  return ids
-}
-
-async function readChanges(call: Call, id: string, since: Date): Promise<ReportedChange[]> {
-  const found: ReportedChange[] = []
+  const found = new Map<number, ChangeImpact>()
   for (let page = 1; ; page += 1) {
-    const query = new URLSearchParams({ since: since.toISOString(), limit: `${maxPageSize}`, page: `${page}` })
-    const answer = await call('GET', `/prompts/${id}/impact?${query}`)
-    const impacts = dataOf<Impact[]>(answer)
-    const { prompt, pagination } = answer.body as { prompt: PromptName; pagination: { total_pages: number } }
-    found.push(...impacts.map((impact) => ({ prompt: { id: prompt.id, name: prompt.name }, ...impact })))
-    if (page >= pagination.total_pages) return found
+    const answer = await call('GET', `/changes?${writeParams({ ...query, page })}`)
+    for (const one of dataOf<ChangeImpact[]>(answer)) found.set(one.change.id, one)
+    const { pagination, complete } = answer.body as { pagination: { total_pages: number }; complete: boolean }
+    if (page >= pagination.total_pages) return { changes: [...found.values()], complete }
   }
 }
-
-function isWanted({ change }: Impact, { pullRequest, commit }: ReportQuery): boolean {
-  const isOfPullRequest = [`${change.pr_number}`, change.pr_url].includes(pullRequest)
-  const isOfCommit = commit !== null && isSameCommit(commitKey(change.commit_sha), commit)
-  return (pullRequest === null || isOfPullRequest) && (commit === null || isOfCommit)
-}
-
-const order = ['worse', 'better', 'same', 'undecided', null]
-
-const compare = (a: Impact, b: Impact): number =>
-  order.indexOf(a.verdict) - order.indexOf(b.verdict) ||
-  Date.parse(b.change.created_at) - Date.parse(a.change.created_at)
 
 /** How a report is written. `plain` escapes a string of a client. */
 type Style = {
@@ -135,29 +93,42 @@ type Style = {
 const maxShown = 100
 
 /** Writes a report of changes since a day, or of all. Changes link to the console at `consoleUrl`, if that is known. */
-export function writeReport(changes: ReportedChange[], since: Date | null, style: Style, consoleUrl: string): string {
+export function writeReport(
+  { changes, complete }: Report,
+  { since, pullRequest, commit }: ReportQuery,
+  style: Style,
+  consoleUrl: string,
+): string {
   const range = since ? ` since ${since.toISOString().slice(0, 10)}` : ''
   if (changes.length === 0) return `No prompt changes${range}.\n`
-  const items = changes.slice(0, maxShown).map(({ prompt, ...impact }) => {
-    const { change, verdict, signals } = impact
+  const isOfOne = pullRequest !== null || commit !== null
+  const told = changes.filter(({ signals }) => isOfOne || signals.total > 0)
+  const items = told.slice(0, maxShown).map(({ prompt, sentence, change, verdict, signals }) => {
     const name = style.plain(nameChange(change))
-    const sentence = style.plain(describeChange(impact))
     const details = [
       [change.title, change.user.name].flatMap((text) => (text ? style.plain(text) : [])).join(', by '),
       counted(signals.total, 'signal'),
       ...(consoleUrl ? [style.link(`${consoleUrl}/prompts/${prompt.id}?change=${change.id}`, 'console')] : []),
     ]
     // The sentence names the change once.
-    const linked = change.pr_url ? sentence.replace(name, () => style.link(change.pr_url as string, name)) : sentence
+    const linked = change.pr_url
+      ? style.plain(sentence).replace(name, () => style.link(change.pr_url as string, name))
+      : style.plain(sentence)
     return style.item(verdict ? verdictSigns[verdict] : '·', style.plain(prompt.name), linked, details)
   })
-  const more = changes.length > maxShown ? [`And ${changes.length - maxShown} more.`] : []
-  const head = style.head(`Prompt changes${range}: ${countVerdicts(changes)}`)
-  return `${[head, items.join('\n'), ...more, style.note(comparisonKinds.beforeAfter)].join('\n\n')}\n`
+  const silent = changes.length - told.length
+  const notes = [
+    told.length > maxShown && `And ${told.length - maxShown} more.`,
+    silent > 0 && `${counted(silent, 'change has', 'changes have')} no signals yet.`,
+    !complete && `Only the newest ${changes.length} changes are compared.`,
+  ]
+  const head = style.head(`Prompt changes${range}: ${told.length > 0 ? countVerdicts(told) : 'none with signals'}`)
+  const blocks = [head, items.join('\n'), ...notes, style.note(comparisonKinds.beforeAfter)]
+  return `${blocks.filter(Boolean).join('\n\n')}\n`
 }
 
 /** Such as: 1 worse, 2 better. */
-function countVerdicts(changes: ReportedChange[]): string {
+function countVerdicts(changes: ChangeImpact[]): string {
   const counts = Map.groupBy(changes, ({ verdict }) => verdict ?? 'not compared')
   return [...counts].map(([verdict, { length }]) => `${length} ${verdict}`).join(', ')
 }

@@ -6,9 +6,11 @@ import { defineOperations, operation } from '../http/operation.ts'
 import { pageAnswer } from '../http/paging.ts'
 import type { Deadline } from '../lib/deadline.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
-import { type Prompt, showPrompt } from '../prompts/find.ts'
+import { invalidQuery, writeParams } from '../lib/params.ts'
+import { findOwnPrompts, type Prompt, showPrompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
+import type { createChangeList } from './changes.ts'
 import type { createOverview } from './overview.ts'
 import { readImpactPage, readUpToDate } from './read.ts'
 import { readChangeDays, readCompare } from './read_compare.ts'
@@ -20,9 +22,16 @@ import {
   overviewParams,
   PromptImpactList,
 } from './schema.ts'
+import { ChangeImpactPage, changeListParams, maxListedChanges } from './schema_changes.ts'
 import { ChangeDaysAnswer, compareParams, daysParams, SideBySideAnswer } from './schema_compare.ts'
 
-type Needs = { db: Db; clock: Clock; rollup: SignalRollup; readOverview: ReturnType<typeof createOverview> }
+type Needs = {
+  db: Db
+  clock: Clock
+  rollup: SignalRollup
+  readOverview: ReturnType<typeof createOverview>
+  readChangeList: ReturnType<typeof createChangeList>
+}
 
 const read = <T>({ db, rollup }: Needs, prompt: Prompt, { deadline }: Deadline, work: (sql: Sql) => Promise<T>) =>
   readUpToDate(db, rollup, prompt, deadline, (inSnapshot) => inSnapshot(work))
@@ -45,7 +54,7 @@ export const impactOperations = defineOperations('Impact', {
     tool: {
       name: 'get_impact',
       description:
-        'For each change that went live, newest first: the share of positive signals before and after, the difference with an interval that holds however often one looks, and a verdict. Before and after is no experiment: other things may have changed too.',
+        'For each change that went live, newest first: the rate before and after, the difference with an interval that holds however often one looks, and a verdict. This is no experiment: other things may have changed too.',
       takes: ['margin', 'since', 'until', 'limit', 'page'],
     },
     async run(needs: Needs, { prompt, params, query, context, headers }) {
@@ -59,6 +68,39 @@ export const impactOperations = defineOperations('Impact', {
       const path = `${context.baseUrl}/api/v1/prompts/${params.prompt_id}/impact`
       headers.link = linkPages(query, totalCount, (number) => `${path}?${writeQuery(query, number)}`)
       return writeNumberedPage(query, totalCount, data, { prompt: shown, rate_changed: rateChanged })
+    },
+  }),
+  listChanges: operation({
+    method: 'GET',
+    path: '/changes',
+    scope: 'signals:read',
+    summary: 'Show what the changes of all prompts did',
+    description:
+      'Lists the changes of all prompts that went live in a time, each as the impact of its prompt has it: worse first, then ' +
+      'better, same, undecided and those without a base, each newest first; last those without signals. Compares ' +
+      `at most the newest ${maxListedChanges} that match. Changes of archived prompts are listed only with prompt.`,
+    query: changeListParams,
+    answer: {
+      status: 200,
+      description: 'One page of changes.',
+      schema: ChangeImpactPage,
+      headers: ['Link'],
+      shape: 'body',
+    },
+    tool: {
+      name: 'list_changes',
+      description: 'Like get_impact for the changes of all prompts, worse ones first, each in a sentence.',
+      takes: ['since', 'verdict', 'search', 'limit'],
+    },
+    async run({ db, readChangeList }: Needs, { query, caller, context, headers }) {
+      const { organisationId } = caller
+      if (query.prompt !== null && !(await findOwnPrompts(db.sql, organisationId, [query.prompt])).size) {
+        throw invalidQuery({ path: 'prompt', message: 'must be the id of a prompt of the organisation' })
+      }
+      const { totalCount, data, ...more } = await readChangeList(organisationId, query, context.deadline)
+      const path = `${context.baseUrl}/api/v1/changes`
+      headers.link = linkPages(query, totalCount, (page) => `${path}?${writeParams({ ...query, page })}`)
+      return writeNumberedPage(query, totalCount, data, more)
     },
   }),
   getChangeDays: operation({

@@ -3,6 +3,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { addCounts, totalOf } from '../lib/counts.ts'
 import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
+import { createSharedReads } from '../lib/shared_read.ts'
 import { dayMs } from '../lib/times.ts'
 import { findOwnPrompts, listPrompts, listPromptsOf } from '../prompts/find.ts'
 import type { PromptRow } from '../prompts/schema.ts'
@@ -26,25 +27,7 @@ type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
 /** Reads pages of prompts: the live change of each, compared with the one before it, and its signals of the last 30 days. */
 export function createOverview({ db, clock, rollup }: Services) {
-  const [running, waiting] = [new Map<string, Promise<Page>>(), new Map<string, Promise<Page>>()]
-
-  /** Reads a page once at a time. Who asks meanwhile shares the next read, so that no answer is older than its request. */
-  function share(key: string, read: () => Promise<Page>): Promise<Page> {
-    const current = running.get(key)
-    if (!current) {
-      const page = read().finally(() => running.delete(key))
-      running.set(key, page)
-      return page
-    }
-    const next = async () => {
-      await current.catch(() => {})
-      waiting.delete(key)
-      return share(key, read)
-    }
-    const page = waiting.get(key) ?? next()
-    waiting.set(key, page)
-    return page
-  }
+  const share = createSharedReads<Page>()
 
   async function sortPrompts(list: SortedList, { limit, cursor }: PageRequest): Promise<CursorPage<PromptRow>> {
     const { organisationId, filters, sort } = list

@@ -3,6 +3,7 @@ import type { EntryRow } from '../history/schema.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { PromptFilters } from '../prompts/schema.ts'
 import type { Sort } from './schema.ts'
+import type { ChangeListQuery } from './schema_changes.ts'
 
 /** Prompts of an organisation in an order. Signals count from one midnight (UTC) until another. */
 export type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
@@ -87,6 +88,41 @@ export async function selectSortedPrompts(
   )
   return { found: rows[0]?.found ?? 0, places }
 }
+
+/** A change of an organisation, and what a list shows of its prompt. */
+export type ListedChange = {
+  id: number
+  commitSha: string
+  promptId: number
+  prompt: { id: string; name: string; repository: string | null; path: string | null }
+}
+
+/** Selects the newest changes of an organisation that match a query; of a commit also those that only begin like it. */
+export const selectListedChanges = (
+  sql: Sql,
+  organisationId: number,
+  { since, until, search, author, prompt, pr, commit }: ChangeListQuery,
+  limit: number,
+) =>
+  sql<ListedChange>`
+    select
+      h.id, h.commit_sha as "commitSha", h.prompt_id as "promptId",
+      json_build_object('id', p.public_id, 'name', p.name, 'repository', p.repository, 'path', p.path) as prompt
+    from history_changes h
+    join prompts p on p.id = h.prompt_id and p.organisation_id = h.organisation_id
+    where h.organisation_id = ${organisationId}
+      and h.created_at >= coalesce(${since}, '-infinity'::timestamptz)
+      and h.created_at <= coalesce(${until}, 'infinity'::timestamptz)
+      and (p.public_id = ${prompt} or ${prompt}::text is null and not p.archived)
+      and (
+        ${search}::text is null
+        or strpos(lower(concat_ws(chr(10), p.name, p.public_id, p.path)), lower(${search}::text)) > 0
+      )
+      and (${author}::text is null or strpos(lower(h.user_name), lower(${author}::text)) > 0)
+      and (${pr}::text is null or h.pr_number::text = ${pr} or h.pr_url = ${pr})
+      and (${commit}::text is null or left(h.commit_key, 7) = left(lower(${commit}::text), 7))
+    order by h.created_at desc, h.id desc
+    limit ${limit}`
 
 /** The name of a commit, in lower case, that a history entry or a signal has. */
 export type KnownCommit = { name: string; is_entry: boolean }

@@ -61,6 +61,15 @@ export function defineParams<T extends Table, Query = Values<T>>(
   }
 }
 
+/** Writes parameters for another request. Leaves out null. */
+export function writeParams(query: Record<string, string | number | Date | null>): URLSearchParams {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null) search.set(name, value instanceof Date ? value.toISOString() : String(value))
+  }
+  return search
+}
+
 export const invalidQuery = (...details: Detail[]) => invalid('The query is not valid.', details)
 
 /** A parameter that may be given once. Not given, its value is `fallback`, which is documented as its default, or null. */

@@ -1,10 +1,12 @@
 import { expect, test } from 'bun:test'
-import { markdownStyle, type ReportedChange, readReport, writeReport } from '../../src/cli/report.ts'
+import { markdownStyle, readReport, writeReport } from '../../src/cli/report.ts'
 import type { Call } from '../../src/cli/rest.ts'
 import { exampleTitledEntry } from '../../src/history/schema.ts'
+import type { ChangeImpact } from '../../src/impact/schema_changes.ts'
 
-const changeOf = (id: number, verdict: ReportedChange['verdict'], more = {}): ReportedChange => ({
-  prompt: { id: 'pmt_a', name: 'a' },
+const changeOf = (id: number, verdict: ChangeImpact['verdict'], more = {}): ChangeImpact => ({
+  prompt: { id: 'pmt_a', name: 'a', repository: null, path: null },
+  sentence: 'Better since PR #7: it is.',
   change: { id, ...exampleTitledEntry, action: 'pr_merged', created_at: `2026-11-0${id}T00:00:00.000Z`, ...more },
   window: { from: '', until: null },
   signals: { positive: 1, negative: 1, total: 2, by_commit: 0, by_time: 2 },
@@ -16,105 +18,65 @@ const changeOf = (id: number, verdict: ReportedChange['verdict'], more = {}): Re
   wander: null,
 })
 
-type Json = Record<string, unknown>
+const all = { since: new Date('2026-11-01T00:00:00.000Z'), prompt: null, pullRequest: null, commit: null }
 
-/** A service whose prompts and changes are these. */
-const serviceOf =
-  (listPrompts: (cursor: string | null) => Json, readImpact: (prompt: string, page: number) => Json): Call =>
-  async (_, path) => {
-    const { pathname, searchParams } = new URL(path, 'http://localhost')
-    const [, , prompt = ''] = pathname.split('/')
-    const body = prompt ? readImpact(prompt, Number(searchParams.get('page'))) : listPrompts(searchParams.get('cursor'))
+const reportOf = (changes: ChangeImpact[], query = {}, complete = true) =>
+  writeReport({ changes, complete }, { ...all, since: new Date(0), ...query }, markdownStyle, '')
+
+test('a report reads every page, and a change that two show, because another was recorded meanwhile, once', async () => {
+  const recorded = [changeOf(1, 'worse'), changeOf(2, 'better')]
+  const paths: string[] = []
+  const service: Call = async (_, path) => {
+    paths.push(path)
+    recorded.push(changeOf(recorded.length + 1, 'better'))
+    const body = { data: recorded.slice(-3), pagination: { total_pages: 2 }, complete: paths.length === 1 }
     return { status: 200, text: '', body }
   }
-
-const pageOf = (id: string, data: ReportedChange[], pages = 1) => ({
-  prompt: { id, name: id },
-  data,
-  pagination: { total_pages: pages },
-})
-const listOf = (names: Record<string, ReportedChange>, next_cursor: string | null) => ({
-  data: Object.entries(names).map(([name, latest]) => ({ prompt: { id: name, name }, latest })),
-  pagination: { next_cursor },
+  const { changes, complete } = await readReport(service, { ...all, prompt: 'pmt_a', commit: '45c48cc' })
+  expect([changes.map(({ change }) => change.id), complete]).toEqual([[1, 2, 3, 4], false])
+  const query = 'since=2026-11-01T00%3A00%3A00.000Z&prompt=pmt_a&commit=45c48cc&limit=100'
+  expect(paths).toEqual([`/changes?${query}&page=1`, `/changes?${query}&page=2`])
 })
 
-const all = { since: new Date('2026-11-01'), prompt: null, pullRequest: null, commit: null }
-
-const idsOf = async (call: Call, query = {}) =>
-  (await readReport(call, { ...all, ...query })).map(({ change }) => change.id)
-
-test('a report reads every page of the prompts that changed, and shows bad news first', async () => {
-  const changes = [changeOf(1, 'undecided'), changeOf(2, 'better'), changeOf(3, 'worse'), changeOf(4, 'better')]
-  const queries: string[] = []
-  const [latest, old] = [changeOf(5, null), changeOf(1, null, { created_at: '2026-10-01T00:00:00.000Z' })]
-  const service = serviceOf(
-    (cursor) => {
-      queries.push(`prompts ${cursor}`)
-      return cursor ? listOf({ b: latest, c: old, d: latest }, 'never') : listOf({ a: latest }, 'next')
-    },
-    (prompt, page) => {
-      queries.push(`${prompt} ${page}`)
-      return prompt === 'a'
-        ? pageOf(prompt, page === 1 ? changes.slice(1) : changes.slice(0, 1), 2)
-        : pageOf(prompt, [])
-    },
-  )
-  expect(await idsOf(service)).toEqual([3, 4, 2, 1])
-  expect(queries).toEqual(['prompts null', 'prompts next', 'a 1', 'a 2', 'b 1'])
-  const created_at = changes[3]?.change.created_at
-  const commits = ['45c48cc', 'release-12', 'release-1']
-  changes.splice(1, 3, ...commits.map((commit_sha, index) => changeOf(index + 2, 'same', { commit_sha, created_at })))
-  expect(await idsOf(service, { commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e12' })).toEqual([2])
-  expect(await idsOf(service, { commit: 'release-1' })).toEqual([4])
-  // Of the same time, in the order of the impact.
-  expect(await idsOf(service)).toEqual([2, 3, 4, 1])
-})
-
-test('a prompt that changes while others are read is not left out', async () => {
-  const listed = ['a', 'b']
-  const service = serviceOf(
-    (cursor) => {
-      const id = listed[Number(cursor)]
-      return listOf(id ? { [id]: changeOf(1, null) } : {}, cursor ? null : '1')
-    },
-    (id) => {
-      // It is now the first of the list.
-      listed.reverse().splice(1)
-      return pageOf(id, [changeOf(id === 'a' ? 1 : 2, 'worse')])
-    },
-  )
-  expect(await idsOf(service)).toEqual([2, 1])
-})
-
-test('a change that pages show twice, because another was recorded meanwhile, is reported once', async () => {
-  const recorded = [changeOf(1, 'worse'), changeOf(2, 'better')]
-  const service = serviceOf(
-    () => ({}),
-    (id) => {
-      recorded.push(changeOf(recorded.length + 1, 'better'))
-      return pageOf(id, recorded.slice(-3), 2)
-    },
-  )
-  expect(await idsOf(service, { prompt: 'a' })).toEqual([1, 4, 3, 2])
+test('changes without signals are one line, unless one pull request is asked for, and a cut is said', () => {
+  const silent = {
+    ...changeOf(2, 'undecided'),
+    signals: { positive: 0, negative: 0, total: 0, by_commit: 0, by_time: 0 },
+  }
+  const linesOf = (...given: Parameters<typeof reportOf>) =>
+    reportOf(...given)
+      .split('\n\n')
+      .slice(0, -1)
+  expect(linesOf([changeOf(1, 'better'), silent], {}, false)).toEqual([
+    '**Prompt changes since 1970-01-01: 1 better**',
+    expect.stringMatching(/^- ▲ .*2 signals$/s),
+    '1 change has no signals yet.',
+    'Only the newest 2 changes are compared.',
+  ])
+  expect(linesOf([silent])[0]).toBe('**Prompt changes since 1970-01-01: none with signals**')
+  expect(linesOf([silent], { pullRequest: '7', since: null })).toEqual([
+    '**Prompt changes: 1 undecided**',
+    expect.stringMatching(/^- \? .*0 signals$/s),
+  ])
 })
 
 test('no string of a client is Markdown, notifies anybody or forges a link', () => {
   const hostile = '@ada <b>|*x*_[y](https://example.org)`\n# head'
   const change = changeOf(1, 'better', { title: hostile, pr_url: 'https://example.com/>)<b>' })
-  const text = writeReport([{ ...change, prompt: { id: 'pmt_a', name: hostile } }], new Date(0), markdownStyle, '')
+  const text = reportOf([{ ...change, prompt: { ...change.prompt, name: hostile } }])
   const escaped = '@\u200bada \\<b\\>\\|\\*x\\*\\_\\[y\\](https://example.org)\\` # head'
   expect(text.split('\n').slice(2, 4)).toEqual([
-    `- ▲ **${escaped}**: Better since [PR #7](<https://example.com/%3E)%3Cb%3E>): 40.0 → 50.0 % positive (+10.0 points, between +0.0 and +20.0).  `,
+    `- ▲ **${escaped}**: Better since [PR #7](<https://example.com/%3E)%3Cb%3E>): it is.  `,
     `  ${escaped}, by Ada Example · 2 signals`,
   ])
   for (const title of ['# head', ' - item', '+ item', '1. item', '2) item']) {
-    const html = Bun.markdown.html(writeReport([changeOf(1, 'better', { title })], new Date(0), markdownStyle, ''))
+    const html = Bun.markdown.html(reportOf([changeOf(1, 'better', { title })]))
     expect(html.match(/<h\d|<[uo]l/g)).toEqual(['<ul'])
     expect(html).toContain(`${title.trim()}, by Ada Example`)
   }
   const single = { ...change, signals: { ...change.signals, total: 1 } }
-  expect(writeReport([single], new Date(0), markdownStyle, '')).toMatch(/ · 1 signal$/m)
-  const many = writeReport(Array(103).fill(change), new Date(0), markdownStyle, '')
+  expect(reportOf([single])).toMatch(/ · 1 signal$/m)
+  const many = reportOf(Array(103).fill(change))
   expect(many).toContain('103 better')
   expect(many.match(/^- /gm)?.length).toBe(100)
   expect(many).toContain('And 3 more.')
