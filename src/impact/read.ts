@@ -206,16 +206,13 @@ export function findBasis(known: KnownChanges, change: Change, given?: number | 
   return { base, windows }
 }
 
-export const showBase = ({
-  change: { id, commit_sha, pr_number, title },
-  skipped,
-}: Base): NonNullable<Impact['base']> => ({
+const showBase = ({ change: { id, commit_sha, pr_number, title }, skipped }: Base): NonNullable<Impact['base']> => ({
   ...{ id, commit_sha, pr_number, title },
   skipped,
 })
 
 /** Undefined for an id that is not a change. */
-function showImpact(known: KnownChanges, id: number, margin: number, given?: number | null): Impact | undefined {
+export function showImpact(known: KnownChanges, id: number, margin: number, given?: number | null): Impact | undefined {
   const [change, counts] = [known.changes.get(id), known.counts.get(id)]
   if (!change || !counts) return undefined
   const { base, windows } = findBasis(known, change, given)

@@ -8,7 +8,8 @@ import { lastStorableInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, type DayCounts, daysOf, splitBounds } from './attribute.ts'
 import { compareSides, compareWindows } from './compare.ts'
-import { findBasis, readChangeCounts, showBase } from './read.ts'
+import { findBasis, readChangeCounts, showImpact } from './read.ts'
+import type { Impact } from './schema.ts'
 import { type ChangeDays, type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
 import type { DayPair } from './split.ts'
 import { selectSignalCounts } from './store.ts'
@@ -86,8 +87,7 @@ export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, 
   const ofBase = base && (known.counts.get(base.change.id) as ChangeCounts)
   const [baseDays, headDays] = [ofBase && daysOf(ofBase), daysOf(own)]
   return {
-    change: showTitledEntry(change),
-    base: base && showBase(base),
+    ...(showImpact(known, entryId, margin) as Impact),
     days: differenceByDay(windows, baseDays, headDays, margin),
     health: {
       base: ofBase && baseDays ? describeHealth(ofBase, baseDays.length) : null,

@@ -72,7 +72,7 @@ export const verdict = Type.Union([...verdictNames.map((name) => Type.Literal(na
     'undecided: none of these; null for the first change',
 })
 
-export const base = nullable(
+const base = nullable(
   Type.Object(
     {
       ...Type.Pick(HistoryEntry, ['id', 'commit_sha', 'pr_number']).properties,

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
 import { defineParams, param, type QueryOf, timeParam } from '../lib/params.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
-import { base, count, date, estimate, marginParam, verdict, verdictNames } from './schema.ts'
+import { count, date, estimate, exampleImpact, Impact, marginParam, verdict, verdictNames } from './schema.ts'
 
 /** The fewest characters of a hash that git shows. */
 export const shortestHash = 7
@@ -155,8 +155,7 @@ const health = Type.Object({
 
 const ChangeDays = Type.Object(
   {
-    change: HistoryEntry,
-    base,
+    ...Impact.properties,
     days: Type.Array(day, {
       description: 'The days on which the change has signals, oldest first, at most the last 366',
     }),
@@ -174,11 +173,10 @@ const ChangeDays = Type.Object(
 export type ChangeDays = Static<typeof ChangeDays>
 
 export const ChangeDaysAnswer = envelopeOf(ChangeDays, 'ChangeDaysAnswer', {
-  change: { id: 42, ...exampleTitledEntry },
-  base: null,
+  ...exampleImpact,
   days: [{ date: '2026-11-15', positive: 350, negative: 150, difference: null, verdict: null }],
   health: {
-    base: null,
+    base: { days: 20, signals: 500, named: 1 },
     change: { days: 1, signals: 500, named: 0.64 },
   },
 })

@@ -41,8 +41,9 @@ async function exercise(round: string): Promise<void> {
     (await replica.getHistory(prompt, key, '?action=deployed')).status,
     (await replica.get(`/prompts/${prompt}/impact`, key)).status,
     (await replica.get('/impact', key)).status,
+    (await replica.get('/changes?search=e', key)).status,
   ]
-  expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200, 200, 200])
+  expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200, 200, 200, 200])
   await readSignals(replica, prompt, key)
   await service.addHistory(prompt, [entry()])
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))

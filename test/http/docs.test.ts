@@ -19,7 +19,8 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 
 /** A generated client has a type of each name. */
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
-  ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint
+  ChangeCounts ChangeDay ChangeDays ChangeDaysAnswer ChangeImpact ChangeImpactPage ChangeSignals ChangedPrompt
+  ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint
   CursorPagination DataHealth EntriesToRemove EntryDiff ErasedFile ErasedFileList ErasedSignal Forbidden GithubWebhook
   HistoryBatch HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow
   MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound OwnApiKey

@@ -15,6 +15,7 @@ const promised = {
   'GET /erased-files': 'prompts:read',
   'POST /history/batch': 'history:write',
   'POST /history/remove': 'history:delete',
+  'GET /changes': 'signals:read',
   'GET /impact': 'signals:read',
   'GET /keys': 'keys:read',
   'POST /keys': 'keys:write',

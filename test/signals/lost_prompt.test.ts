@@ -80,7 +80,14 @@ test('rows of another organisation under the same prompt id are neither shown no
       ...['history?action=deployed', `history/${entryId}/diff`, 'impact', `impact/${entryId}/days`],
       'compare?base=aaaaaaa&head=bbbbbbb',
     ]
-    const ofAll = ['/usage', '/impact', '/impact?sort=rate', '/signals/export', `/signals/export?after=${own}`]
+    const ofAll = [
+      '/usage',
+      '/changes',
+      '/impact',
+      '/impact?sort=rate',
+      '/signals/export',
+      `/signals/export?after=${own}`,
+    ]
     const answers: Answer[] = []
     for (const path of [...paths.map(pathTo), ...ofAll]) answers.push(await service.get(path, tenant.key))
     return answers.map(({ status, text }) => ({ status, text: text.replace(/"sorted_at":"[^"]*"/, '') }))
