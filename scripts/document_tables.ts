@@ -2,8 +2,7 @@
 // `<!-- table: NAME -->` and `<!-- end of table -->`.
 import { loadCommands } from '../src/cli/groups.ts'
 import { settings } from '../src/config.ts'
-import { createLog } from '../src/log.ts'
-import { createMetrics } from '../src/ops/metrics.ts'
+import { describeMetrics } from './interface.ts'
 
 type Table = { heading: string[]; rows: string[][] }
 
@@ -13,7 +12,7 @@ async function loadTables(): Promise<Record<string, Table>> {
   return {
     settings: { heading: ['Name', 'Type', 'Default', 'Meaning'], rows: settingRows() },
     commands: { heading: ['Command', 'Description'], rows: await commandRows() },
-    metrics: { heading: ['Metric', 'Meaning'], rows: await metricRows() },
+    metrics: { heading: ['Metric', 'Meaning'], rows: metricRows() },
   }
 }
 
@@ -31,11 +30,8 @@ const commandRows = async () =>
     description.replaceAll(/--[a-z-]+/g, '`$&`'),
   ])
 
-async function metricRows() {
-  const metrics = createMetrics(createLog('silent'))
-  metrics.watchDatabase(() => ({ pending: 0, connections: 1 }))
-  metrics.describeBuild({ version: '', commit: '', runtime: '' })
-  const shown = [...metrics.text().matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
+function metricRows() {
+  const shown = [...describeMetrics().matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
   return [
     ...shown.map(([, name, help = '']) => [`\`${name}\``, help]),
     ['`process_*`, `nodejs_*`', 'Memory, processor time, open files and event loop of the process'],

@@ -37,7 +37,7 @@ const BOTH = [
   'webhooks/{thresholds,verdicts}',
 ]
 /** Never on the embedded engine: it does not matter to these, or they need the other one, or open it themselves. */
-const ONCE = ['test/once/**', 'test/lib/**', 'test/db/embedded*', 'test/backup/damage.test.ts']
+const ONCE = ['test/once/**', 'test/lib/**', 'test/releases/**', 'test/db/embedded*', 'test/backup/damage.test.ts']
 /** Only with --all: what stands around the service, and what takes long. */
 const ONLY_ALL = 'test/once/{absent_standby,busy_engine,conformance,haproxy,move,pooler,tls,unreachable}.test.ts'
 /** How many files run at a time. More would make services miss their deadlines: the embedded engine is a busy thread. */

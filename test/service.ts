@@ -17,7 +17,7 @@ import { listen } from '../src/platform.ts'
 import { requirePrompt } from '../src/prompts/find.ts'
 import { createPrompt } from '../src/prompts/manage.ts'
 import { type Client, createClient } from './client.ts'
-import { createDatabase, patientRedis, redisPrefix, redisUrl } from './harness.ts'
+import { createDatabase, patientRedis, redisPrefix, redisUrl, type TestDatabase } from './harness.ts'
 import { eventually } from './program.ts'
 import { insertTenant, type Tenant } from './tenant.ts'
 
@@ -75,14 +75,20 @@ type Limits = {
   WEBHOOK_ALLOWED_HOSTS?: string
 }
 
-export type ServiceOptions = { queryTimeoutMs?: number; limits?: Limits }
+export type ServiceOptions = {
+  queryTimeoutMs?: number
+  limits?: Limits
+  /** Of a database that the caller removes. */
+  settings?: TestDatabase['settings']
+}
 
 /** Listens on a free port. */
 export const serve = (services: Services) => listen(createApp(services), crashResponse, { host: '127.0.0.1', port: 0 })
 
 /** A service with its own database; most files share one: see use.ts. */
-export async function startService({ queryTimeoutMs = 4_500, limits = {} }: ServiceOptions = {}): Promise<TestService> {
-  const database = await createDatabase()
+export async function startService(options: ServiceOptions = {}): Promise<TestService> {
+  const { queryTimeoutMs = 4_500, limits = {}, settings } = options
+  const database = settings ? { settings, close: async () => {} } : await createDatabase()
   const config = readConfig({}, { ...database.settings, ...limits })
   const db = await openDatabase(config, { queryTimeoutMs, maxConnections: 10, whenInUse: 'fail' })
   const keyPrefix = redisPrefix()

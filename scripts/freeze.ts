@@ -1,0 +1,6 @@
+// Writes what 1.0 promises into test/releases/1.0: its data, and its interface. Not after 1.0 is released.
+export {}
+
+const command = [process.execPath, 'test/run.ts', 'test/releases']
+const child = Bun.spawn(command, { env: { ...process.env, FREEZE: 'yes' }, stdio: ['ignore', 'inherit', 'inherit'] })
+process.exit(await child.exited)
