@@ -13,7 +13,6 @@ import {
   insertRemoved,
   selectEntries,
   selectEntriesOf,
-  selectEntry,
   selectNewestEntries,
 } from './store.ts'
 import { lockHistories } from './store_write.ts'
@@ -44,8 +43,8 @@ export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId:
   await db.transaction(async (sql) => {
     const { id, organisationId, publicId: subject } = prompt
     const isThere = await lockHistories(sql, organisationId, [id], [subject])
-    const entry = isThere ? await selectEntry(sql, prompt, entryId) : undefined
-    if (!entry) throw new ServiceError('not_found', `There is no history entry ${entryId} of this prompt.`)
+    const [entry] = isThere ? await selectEntries(sql, organisationId, [entryId]) : []
+    if (entry?.prompt_id !== id) throw new ServiceError('not_found', `There is no history entry ${entryId} of this prompt.`)
     await writeReconciliation(sql, organisationId, { ...nothing, deletes: [entry] })
     await forgetChecks(sql, organisationId, [id])
     // A closing is reported once: what follows at the same commit is another one.

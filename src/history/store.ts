@@ -166,14 +166,6 @@ export async function findEntry(sql: Sql, id: number) {
   return row
 }
 
-/** Selects the entry of a prompt with this id. */
-export async function selectEntry(sql: Sql, prompt: OwnedPrompt, id: number): Promise<KnownEntry | undefined> {
-  const [row] = await sql<KnownEntry>`
-    select * from history_rows
-    where id = ${id} and organisation_id = ${prompt.organisationId} and prompt_id = ${prompt.id}`
-  return row
-}
-
 /** Selects the entries with these ids. */
 export const selectEntries = (sql: Sql, organisationId: number, ids: number[]) =>
   sql<KnownEntry>`
