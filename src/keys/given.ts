@@ -6,7 +6,7 @@ import { isOriginPattern } from '../lib/origins.ts'
 import { presets, type Scope } from '../lib/scopes.ts'
 import { parseInstant } from '../lib/times.ts'
 import { bodyOf, changeOf } from '../lib/validate.ts'
-import { findOwnPrompts } from '../prompts/find.ts'
+import { findForeignPrompts } from '../prompts/find.ts'
 import { ApiKeyChange, NewApiKey } from './schema.ts'
 import type { KeyValues } from './store.ts'
 
@@ -60,7 +60,6 @@ function parseExpiry(text: string | null | undefined): Date | null | undefined {
 
 const wrong = (path: string, message: string) => invalid('The key is not valid.', [{ path, message }])
 
-const expectedPrompt = 'must be a prompt of the organisation'
 const expectedOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
 
 /** Anyone who opens a page can read its key, so a key with origins may only record signals. */
@@ -74,10 +73,7 @@ export async function requireRestrictions(sql: Sql, organisationId: number, key:
     for (const [index, origin] of origins.entries()) {
       if (!isOriginPattern(origin)) problems.push({ path: `/origins/${index}`, message: expectedOrigin })
     }
-    const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
-    for (const [index, prompt] of (prompts ?? []).entries()) {
-      if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: expectedPrompt })
-    }
+    problems.push(...(await findForeignPrompts(sql, organisationId, prompts ?? [])))
   } else {
     const message = 'must be absent for a key without origins'
     if (prompts) problems.push({ path: '/prompts', message })

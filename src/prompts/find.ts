@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { notFound, ServiceError } from '../errors.ts'
+import { type Detail, notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/concurrency.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
@@ -89,6 +89,14 @@ export async function findOwnPrompts(sql: Sql, organisationId: number, texts: st
   const found = publicIds.length > 0 ? await findPromptsByIds(sql, publicIds) : []
   const own = found.filter((prompt) => prompt.organisationId === organisationId)
   return new Map(own.map(({ publicId, id }) => [publicId, id]))
+}
+
+/** Names each place in a list of prompts that has none of the organisation. */
+export async function findForeignPrompts(sql: Sql, organisationId: number, prompts: string[]): Promise<Detail[]> {
+  const own = await findOwnPrompts(sql, organisationId, prompts)
+  return prompts.flatMap((prompt, index) =>
+    own.has(prompt) ? [] : { path: `/prompts/${index}`, message: 'must be a prompt of the organisation' },
+  )
 }
 
 /** Reads the prompts of an organisation after this id in batches, because there may be any number of them. */

@@ -9,7 +9,7 @@ import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import type { HostList } from '../lib/hosts.ts'
 import { bodyOf, changeOf } from '../lib/validate.ts'
-import { findOwnPrompts } from '../prompts/find.ts'
+import { findForeignPrompts } from '../prompts/find.ts'
 import { isDelivered } from './deliver.ts'
 import { createEventId } from './events.ts'
 import { maskUrl, parseEndpointUrl } from './reachable.ts'
@@ -195,10 +195,7 @@ async function parseValues(
   if (url === undefined && kind !== stored.kind)
     problems.push({ path: '/url', message: 'must be given with another kind' })
   const { prompts = stored.prompts, events = stored.events } = given
-  const own = await findOwnPrompts(sql, organisationId, given.prompts ?? [])
-  for (const [index, prompt] of (given.prompts ?? []).entries()) {
-    if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
-  }
+  problems.push(...(await findForeignPrompts(sql, organisationId, given.prompts ?? [])))
   if (problems.length > 0) throw invalid('The endpoint is not valid.', problems.slice(0, 10))
   return {
     kind,
