@@ -9,14 +9,14 @@ export function requireConsent(args: Arguments): void {
   throw new UsageError(`give --yes to erase without a question${count}`)
 }
 
-/** Asks on the terminal, unless --yes was given. Anything but y or yes is a no, as is the end of the input. */
-export async function hasConsent(args: Arguments, question: string, signal: AbortSignal): Promise<boolean> {
-  if (args.options.yes) return true
+/** Asks on the terminal, unless --yes was given. Throws for anything but y or yes, and for the end of the input. */
+export async function confirm(args: Arguments, question: string, signal: AbortSignal): Promise<void> {
+  if (args.options.yes) return
   process.stderr.write(`${question} [y/N] `)
   const lines = createInterface({ input: process.stdin })
   try {
     const [answer] = await Promise.race([once(lines, 'line', { signal }), once(lines, 'close', { signal })])
-    return /^y(es)?$/i.test(answer?.trim() ?? '')
+    if (!/^y(es)?$/i.test(answer?.trim() ?? '')) throw new Error('Nothing was erased.')
   } finally {
     lines.close()
   }

@@ -4,7 +4,7 @@ import { erasePrompt } from '../prompts/erase.ts'
 import { requirePrompt, showPrompt } from '../prompts/find.ts'
 import { promptOperations } from '../prompts/operations.ts'
 import { countSignals } from '../signals/erase.ts'
-import { hasConsent, requireConsent } from './confirm.ts'
+import { confirm, requireConsent } from './confirm.ts'
 import { onDatabase } from './database.ts'
 import { fromOperations } from './operation_command.ts'
 
@@ -72,7 +72,7 @@ const databaseCommands = onDatabase([
       const { name } = await showPrompt(db, prompt)
       const signals = counted(await countSignals(db, { ...prompt, prompt }), 'signal')
       const question = `Permanently erase the prompt ${oneLine(name)} (${id}) with its history and ${signals}?`
-      if (!(await hasConsent(args, question, signal))) throw new Error('Nothing was erased.')
+      await confirm(args, question, signal)
       await erasePrompt(db, clock, prompt, (erased) => progress.count(erased, 'signals erased'))
       output.show({ erased: id })
     },

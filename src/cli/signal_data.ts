@@ -12,7 +12,7 @@ import { exportSignals } from '../signals/read.ts'
 import { exportParams } from '../signals/schema_params.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
-import { hasConsent, requireConsent } from './confirm.ts'
+import { confirm, requireConsent } from './confirm.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
 import { writeOut } from './output.ts'
@@ -87,9 +87,7 @@ export const signalDataCommands = onDatabase([
       if (args.options['dry-run']) return output.show({ would_erase: found })
       const what = `${counted(found, 'signal')} older than ${before.toISOString()}`
       const whose = args.options['all-orgs'] ? counted(sources.length, 'organisation') : sources[0]?.publicId
-      if (!(await hasConsent(args, `Permanently erase ${what} of ${whose}?`, signal))) {
-        throw new Error('Nothing was erased.')
-      }
+      await confirm(args, `Permanently erase ${what} of ${whose}?`, signal)
       let erased = 0
       for (const source of sources) {
         const earlier = erased

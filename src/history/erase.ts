@@ -44,7 +44,8 @@ export async function removeEntry(db: Db, clock: Clock, prompt: Prompt, entryId:
     const { id, organisationId, publicId: subject } = prompt
     const isThere = await lockHistories(sql, organisationId, [id], [subject])
     const [entry] = isThere ? await selectEntries(sql, organisationId, [entryId]) : []
-    if (entry?.prompt_id !== id) throw new ServiceError('not_found', `There is no history entry ${entryId} of this prompt.`)
+    if (entry?.prompt_id !== id)
+      throw new ServiceError('not_found', `There is no history entry ${entryId} of this prompt.`)
     await writeReconciliation(sql, organisationId, { ...nothing, deletes: [entry] })
     await forgetChecks(sql, organisationId, [id])
     // A closing is reported once: what follows at the same commit is another one.
