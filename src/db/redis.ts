@@ -4,8 +4,8 @@ import { connectRedis, type RedisClient, type RedisConnection } from './redis_cl
 
 /** The commands resolve with undefined when Redis does not answer. */
 export type Redis = {
-  /** Raises a counter, whose expiry is set in the same step. Null for a counter that is missing. */
-  raiseCounter(key: string, by: number, expiresAt: number): Promise<number | null | undefined>
+  /** Raises a counter by one, and sets its expiry in the same step. Null for a counter that is missing. */
+  raiseCounter(key: string, expiresAt: number): Promise<number | null | undefined>
   setCounter(key: string, value: number, expiresAt: number): Promise<unknown>
   /** Fills a bucket that leaks. Returns when it will be empty, in microseconds from now. */
   fillBucket(key: string, addedUs: number, maxUs: number): Promise<number | undefined>
@@ -35,12 +35,12 @@ export const scripts = {
   /** Removes a counter that cannot be raised, so that it is set from Postgres again. */
   raiseCounter: `
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
-local count = redis.pcall('INCRBY', KEYS[1], ARGV[1])
+local count = redis.pcall('INCRBY', KEYS[1], 1)
 if type(count) ~= 'number' then
   redis.call('DEL', KEYS[1])
   return nil
 end
-redis.call('EXPIREAT', KEYS[1], ARGV[2])
+redis.call('EXPIREAT', KEYS[1], ARGV[1])
 return count`,
   /** Stores when the bucket will be empty, in microseconds on Redis's clock. */
   fillBucket: `
@@ -112,7 +112,7 @@ export function openRedis(url: string, keyPrefix: string, options: Options = {})
   }
 
   return {
-    raiseCounter: (key, by, expiresAt) => run('raiseCounter', key, by, expiresAt),
+    raiseCounter: (key, expiresAt) => run('raiseCounter', key, expiresAt),
     setCounter: (key, value, expiresAt) => send(key, (client) => client.set(key, value, 'EXAT', expiresAt)),
     fillBucket: async (key, addedUs, maxUs) => (await run('fillBucket', key, addedUs, maxUs)) ?? undefined,
     nodeOf,

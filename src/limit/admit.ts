@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import type { Redis } from '../db/redis.ts'
 import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { createDataLoader, nextTurn } from '../lib/concurrency.ts'
+import { createDataLoader } from '../lib/concurrency.ts'
 import type { Month } from '../lib/months.ts'
 import type { Usage, UsageMonth } from './schema.ts'
 import { readUsages } from './store.ts'
@@ -100,9 +100,6 @@ export function createRefusals(maxSize: number) {
   }
 }
 
-/** One command for all requests of an organisation that arrive in one turn of the event loop. */
-type BatchedIncrement = { increment: number; count: Promise<number | null | undefined> }
-
 /** The braces keep the months of an organisation on one node of a Redis Cluster. */
 const keyOf = (organisationId: number, month: Month) => `signals:{${organisationId}}:${month.name}`
 
@@ -113,37 +110,14 @@ type Gate = ReturnType<typeof createGate>
  * refuses when the counter is too low, the counter is corrected before it refuses anything, and while Redis is
  * unreachable every request passes.
  */
-export function createGate(redis: Redis) {
-  const batches = new Map<string, BatchedIncrement>()
-
-  function startBatch(key: string, expiresAt: number): BatchedIncrement {
-    const batch: BatchedIncrement = {
-      increment: 0,
-      count: nextTurn().then(() => {
-        batches.delete(key)
-        return redis.raiseCounter(key, batch.increment, expiresAt)
-      }),
-    }
-    batches.set(key, batch)
-    return batch
-  }
-
-  return {
-    /** Counts one more signal. Returns the count; null if it is missing, undefined if Redis does not answer. */
-    async take(organisationId: number, month: Month): Promise<number | null | undefined> {
-      const key = keyOf(organisationId, month)
-      const batch = batches.get(key) ?? startBatch(key, month.resetsAtSeconds)
-      batch.increment += 1
-      const position = batch.increment
-      const count = await batch.count
-      return count == null ? count : count - batch.increment + position
-    },
-    /** Sets the counter to the usage that Postgres reported. */
-    async correct(organisationId: number, month: Month, used: number): Promise<void> {
-      await redis.setCounter(keyOf(organisationId, month), used, month.resetsAtSeconds)
-    },
-  }
-}
+export const createGate = (redis: Redis) => ({
+  /** Counts one more signal. Returns the count; null if it is missing, undefined if Redis does not answer. */
+  take: (organisationId: number, month: Month) =>
+    redis.raiseCounter(keyOf(organisationId, month), month.resetsAtSeconds),
+  /** Sets the counter to the usage that Postgres reported. */
+  correct: (organisationId: number, month: Month, used: number) =>
+    redis.setCounter(keyOf(organisationId, month), used, month.resetsAtSeconds),
+})
 
 const inThousands = new Intl.NumberFormat('en')
 
