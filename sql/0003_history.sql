@@ -14,6 +14,8 @@ create table history_entries (
   pr_url text,
   -- The subject of the commit, or the title of the pull request.
   title text check (length(title) between 1 and 200),
+  -- Names of the authors of a merged pull request.
+  authors jsonb not null default '[]',
   created_at timestamptz(3) not null,
   -- Who reported the entry: sync, the webhook, a client.
   in_git boolean not null default false,
@@ -32,7 +34,7 @@ create table history_entries (
   check (
     case action
       when 'deployed' then pr_number is null and pr_url is null
-      else pr_number is not null and pr_url is not null
+      else pr_number is not null
     end
   )
 );
@@ -54,7 +56,7 @@ create statistics history_entries_owner (dependencies) on prompt_id, organisatio
 create view history_rows as
 select
   id, organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, title,
-  created_at, in_git, on_github, by_call, as_given, is_change, text is not null as has_text
+  authors, created_at, in_git, on_github, by_call, as_given, is_change, text is not null as has_text
 from history_entries;
 
 -- A change: a history entry after which another commit was live. It is live until the next change.

@@ -3,8 +3,10 @@ import { importHistory } from '../history/import.ts'
 import { historyOperations } from '../history/operations.ts'
 import { findEntry } from '../history/read.ts'
 import { diffParams } from '../history/schema_params.ts'
+import { nameAuthors } from '../impact/sentence.ts'
 import type { Input } from '../lib/input.ts'
 import { parseId } from '../lib/params.ts'
+import { showNumber } from '../lib/repository_links.ts'
 import { openLocal } from './api.ts'
 import { type Arguments, type Command, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -25,7 +27,13 @@ const operationCommands = fromOperations(historyOperations, [
     description: 'lists the history of a prompt, newest first',
     operation: 'getPromptHistory',
     defaults: { include: 'title' },
-    columns: ['id', 'action', 'user…', 'commit_sha…', 'pr_number', 'branch_name…', 'created_at', 'title…'],
+    columns: [
+      ...['id', 'action'],
+      { name: 'by', cell: nameAuthors, shrinks: true },
+      'commit_sha…',
+      { name: 'request', cell: (entry) => (entry.pr_number === null ? '-' : showNumber(entry)) },
+      ...['branch_name…', 'created_at', 'title…'],
+    ],
   },
 ])
 

@@ -12,6 +12,7 @@ import {
   showDifference,
   verdictSigns,
 } from '../impact/sentence.ts'
+import { showNumber } from '../lib/repository_links.ts'
 import { counted, number } from '../lib/texts.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
 import { drawInterval, percent } from './figures.ts'
@@ -122,5 +123,7 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
   ]
 }
 
-const nameOf = ({ action, commit_sha, pr_number }: Impact['change']): string =>
-  pr_number === null ? `${action} ${shortenCommit(commit_sha)}` : `${action.replace('pr_', '')} #${pr_number}`
+const nameOf = (change: Impact['change']): string =>
+  change.pr_number === null
+    ? `${change.action} ${shortenCommit(change.commit_sha)}`
+    : `${change.action.replace('pr_', '')} ${showNumber(change)}`

@@ -1,6 +1,7 @@
 import type { ChangeImpact } from '../impact/schema_changes.ts'
-import { comparisonKinds, nameChange, verdictSigns } from '../impact/sentence.ts'
+import { comparisonKinds, nameAuthors, nameChange, verdictSigns } from '../impact/sentence.ts'
 import { maxPageSize, writeParams } from '../lib/params.ts'
+import { pullRequestWords } from '../lib/repository_links.ts'
 import { counted, oneLine } from '../lib/texts.ts'
 import { dayMs, parseTime } from '../lib/times.ts'
 import { checkService, withApi } from './api.ts'
@@ -106,7 +107,7 @@ export function writeReport(
   const items = told.slice(0, maxShown).map(({ prompt, sentence, change, verdict, signals }) => {
     const name = style.plain(nameChange(change))
     const details = [
-      [change.title, change.user.name].flatMap((text) => (text ? style.plain(text) : [])).join(', by '),
+      [change.title, nameAuthors(change)].flatMap((text) => (text ? style.plain(text) : [])).join(', by '),
       counted(signals.total, 'signal'),
       ...(consoleUrl ? [style.link(`${consoleUrl}/prompts/${prompt.id}?change=${change.id}`, 'console')] : []),
     ]
@@ -122,7 +123,10 @@ export function writeReport(
     silent > 0 && `${counted(silent, 'change has', 'changes have')} no signals yet.`,
     !complete && `Only the newest ${changes.length} changes are compared.`,
   ]
-  const head = style.head(`Prompt changes${range}: ${told.length > 0 ? countVerdicts(told) : 'none with signals'}`)
+  // The day would change a comment every day.
+  const title =
+    pullRequest === null ? `Prompt changes${range}` : `This ${pullRequestWords(changes[0]?.change.pr_url).noun}`
+  const head = style.head(`${title}: ${told.length > 0 ? countVerdicts(told) : 'none with signals'}`)
   const blocks = [head, items.join('\n'), ...notes, style.note(comparisonKinds.beforeAfter)]
   return `${blocks.filter(Boolean).join('\n\n')}\n`
 }

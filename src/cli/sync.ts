@@ -3,7 +3,9 @@ import { createGit } from '../git/program.ts'
 import { openRepository } from '../git/repository.ts'
 import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
 import type { EntriesPage, LinkedFile, SyncTarget } from '../git/target.ts'
+import { nameAuthors } from '../impact/sentence.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
+import { showNumber } from '../lib/repository_links.ts'
 import { counted, oneLine } from '../lib/texts.ts'
 import type { PromptFile } from '../prompts/find.ts'
 import { checkService, withApi } from './api.ts'
@@ -113,11 +115,11 @@ function describe(change: SyncChange, isDryRun: boolean): string {
     case 'no_text':
       return `${name}: ${change.problem}`
     default: {
-      const { action, user, commit_sha, pr_number, created_at, title } = change
-      const number = pr_number ? ` #${pr_number}` : ''
+      const { action, user, authors = [], commit_sha, created_at, title } = change
+      const number = change.pr_number ? ` ${showNumber(change)}` : ''
       const sign = { added: '+', changed: '~', unreachable: '-' }[change.change]
       const rest = change.change === 'unreachable' ? ` ${change.problem}` : title ? `: ${title}` : ''
-      const entry = `${action}${number} ${commit_sha.slice(0, 8)} ${name} by ${user.name}`
+      const entry = `${action}${number} ${commit_sha.slice(0, 8)} ${name} by ${nameAuthors({ user, authors })}`
       return `${sign} ${created_at?.slice(0, 10)} ${entry}${rest}`
     }
   }

@@ -116,7 +116,6 @@ type Branch<Prompt> = {
   times: Map<Commit, Date>
   /** Of the commits that change prompts. */
   titles: Map<Commit, string | null>
-  /** Known wherever there is a pull request. */
   host: HostKind | null
   webUrl: string
 }
@@ -127,14 +126,17 @@ export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<
 
   function describeMerge(merge: Commit, at: Date): PullRequestEvent {
     const { sha, meaning, author, committer, parents } = merge
-    const { number } = meaning as { number: number }
+    const { number, host: writtenBy } = meaning as { number: number; host: HostKind | null }
+    // A number that another host wrote is another pull request here.
+    const isOfHost = host !== null && (writtenBy === null || writtenBy === host)
     const isSquash = parents.length < 2 && !isGitHub(committer)
     return {
       number,
-      url: host ? pullRequestUrl(webUrl, host, number) : '',
+      url: isOfHost ? pullRequestUrl(webUrl, host, number) : null,
       title: titles.get(merge) ?? null,
       commitSha: sha,
       by: isSquash ? sanitizePerson(committer, author) : sanitizePerson(author, committer),
+      authors: parents.length < 2 ? [sanitizePerson(author, committer).name] : [],
       at,
     }
   }

@@ -1,6 +1,6 @@
 // Decides which history entries follow from commits that change prompts, and what their messages say.
 import type { PromptEntry } from '../history/record.ts'
-import { NewHistoryEntry } from '../history/schema.ts'
+import { maxAuthors, NewHistoryEntry } from '../history/schema.ts'
 import { type HostKind, hostKindOf } from '../lib/repository_links.ts'
 import { cut } from '../lib/texts.ts'
 
@@ -9,10 +9,13 @@ export type Person = NewHistoryEntry['user']
 /** What happened to a pull request or a GitLab merge request. */
 export type PullRequestEvent = {
   number: number
-  url: string
+  /** Null if the number is of another host, from which the repository moved. */
+  url: string | null
   title: string | null
   commitSha: string
   by: Person
+  /** Empty: those of the commits that it brought. */
+  authors: string[]
   at: Date
 }
 
@@ -48,6 +51,9 @@ export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[
     }
     ofPrompt.set(key, entry)
     entry.covers.push(commitSha)
+    // The author of the merge commit is who merged.
+    const isAuthor = merge.authors.length === 0 && commitSha !== merge.commitSha
+    if (isAuthor) entry.entry.authors = [...new Set([...(entry.entry.authors ?? []), author.name])].slice(0, maxAuthors)
     // Deleting it first moves it to the end.
     entries.delete(entry)
     entries.add(entry)
@@ -59,7 +65,7 @@ export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[
 export const pullRequestEntry = (
   action: 'pr_opened' | 'pr_merged' | 'pr_closed',
   branch: string,
-  { number, url, title, commitSha, by, at }: PullRequestEvent,
+  { number, url, title, commitSha, by, authors, at }: PullRequestEvent,
 ): NewHistoryEntry => ({
   action,
   user: by,
@@ -69,6 +75,7 @@ export const pullRequestEntry = (
   pr_url: url,
   created_at: at.toISOString(),
   title,
+  authors,
 })
 
 const { user, commit_sha, branch_name, pr_url, title } = NewHistoryEntry.properties

@@ -175,7 +175,10 @@ export async function recordBranchPush(sql: Sql, repo: RepositoryRef, push: Push
 export function openedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
   const { number, url, title, opened_by: by, opened_at: at, opened_sha: commitSha } = pr
   if (commitSha === null) return []
-  const entry = pullRequestEntry('pr_opened', pr.head_branch, { number, url, title, commitSha, by, at })
+  const entry = pullRequestEntry('pr_opened', pr.head_branch, {
+    ...{ number, url, title, commitSha, by, at },
+    authors: [],
+  })
   return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
 }
 
@@ -183,7 +186,7 @@ export function openedEntries(promptIds: number[], pr: PullRequest): PromptEntry
 export const closedEntries = (promptIds: number[], pr: PullRequest, closings: Closing[]): PromptEntry[] =>
   closings.flatMap(({ at, sha }) => {
     const { number, url, title, opened_by: by } = pr
-    const event = { number, url, title, commitSha: sha, by, at: new Date(at) }
+    const event = { number, url, title, commitSha: sha, by, authors: [], at: new Date(at) }
     const entry = pullRequestEntry('pr_closed', pr.head_branch, event)
     return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
   })
@@ -200,6 +203,8 @@ const mergeOf = (pr: PullRequest): PullRequestEvent => ({
   title: pr.title,
   commitSha: pr.merge_commit_sha ?? pr.head_sha,
   by: pr.merged_by ?? pr.opened_by,
+  // The event has no commits.
+  authors: [pr.opened_by.name],
   at: pr.closed_at ?? pr.opened_at,
 })
 

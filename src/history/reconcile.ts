@@ -212,7 +212,7 @@ const commitsOf = ({ prompt_id, branch_name, commit_sha: own, covers }: Reported
 
 /**
  * Combines a known entry with a report of it. What GitHub signed is final. Git may correct the author and the title of its
- * own commits, because the mailmap may change. An entry that a client recorded first gets only a title, if it has none.
+ * own commits, because the mailmap may change. An entry that a client recorded first gets only a title and authors, if it has none.
  */
 function combine(stored: KnownEntry, reported: ReportedEntry): KnownEntry {
   const known = withText(stored, reported.text)
@@ -223,15 +223,18 @@ function combine(stored: KnownEntry, reported: ReportedEntry): KnownEntry {
   }
   if (reported.by_call) return { ...known, ...whoReported }
   const title = known.title ?? reported.title
-  if (known.as_given) return { ...known, ...whoReported, title }
-  const { branch_name, pr_url, created_at, user_name, user_email } = reported
   const isNewOnGithub = reported.on_github && !known.on_github
+  const isBetter = known.authors.length === 0 || (isNewOnGithub && !known.as_given && reported.authors.length > 0)
+  const { authors } = isBetter ? reported : known
+  if (known.as_given) return { ...known, ...whoReported, title, authors }
+  const { branch_name, pr_url, created_at, user_name, user_email } = reported
   const knowsUser = isNewOnGithub || (known.action === 'deployed' && !known.on_github)
   return {
     ...known,
     ...(isNewOnGithub && { branch_name, pr_url, created_at }),
     ...(knowsUser && { user_name, user_email }),
     title: (knowsUser && reported.title) || title,
+    authors,
     ...whoReported,
   }
 }

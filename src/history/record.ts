@@ -53,8 +53,8 @@ export const validateEntry = createValidator(NewHistoryEntry, 'The history entry
 export const expectedInstant = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
 
 /** Validates an entry by the rules of its action. */
-export function parseEntry(entry: NewHistoryEntry, clock: Clock): Omit<EntryRow, 'id'> {
-  const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null, title = null } = entry
+export function parseEntry(entry: NewHistoryEntry, clock: Clock, needsUrl = true): Omit<EntryRow, 'id'> {
+  const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null, title = null, authors = [] } = entry
   const { name: user_name, email: user_email } = user
   const now = clock.now()
   const created_at = entry.created_at === undefined ? now : parseInstant(entry.created_at)
@@ -66,7 +66,7 @@ export function parseEntry(entry: NewHistoryEntry, clock: Clock): Omit<EntryRow,
   if (action === 'deployed' && (pr_number !== null || pr_url !== null)) {
     problems.push({ path: '/pr_number', message: 'must be absent, with pr_url, when the action is deployed' })
   }
-  if (action !== 'deployed' && (pr_number === null || pr_url === null)) {
+  if (action !== 'deployed' && (pr_number === null || (pr_url === null && needsUrl))) {
     problems.push({ path: '/pr_number', message: `must be given, with pr_url, when the action is ${action}` })
   }
   if (pr_url !== null && !/^https?:\/\/[^\s]+$/.test(pr_url)) {
@@ -74,7 +74,7 @@ export function parseEntry(entry: NewHistoryEntry, clock: Clock): Omit<EntryRow,
   }
   if (!created_at || problems.length > 0) throw invalid('The history entry is not valid.', problems)
   return {
-    ...{ action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, title },
+    ...{ action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, title, authors },
     created_at: earlierOf(created_at, now),
   }
 }
@@ -131,7 +131,8 @@ export const parseReported = (
   source: 'git' | 'github',
   clock: Clock,
 ): ReportedEntry => ({
-  ...parseEntry(entry, clock),
+  // Git does not know the address of a pull request of the host that the repository was at before.
+  ...parseEntry(entry, clock, source !== 'git'),
   prompt_id: prompt,
   in_git: source === 'git',
   on_github: source === 'github',

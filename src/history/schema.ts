@@ -25,7 +25,7 @@ export const HistoryEntry = Type.Object(
     ),
     commit_sha: Type.String({ description: 'Commit hash of the change' }),
     pr_number: nullable(Type.Integer(), 'Null when no pull request is involved'),
-    pr_url: nullable(Type.String(), 'Null when no pull request is involved'),
+    pr_url: nullable(Type.String(), 'Null when no pull request is involved, or it was at another host'),
     branch_name: Type.String({ description: 'Branch the change went to' }),
     created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
     title: Type.Optional(
@@ -34,6 +34,11 @@ export const HistoryEntry = Type.Object(
         'Subject of the commit or title of the pull request; null if not known. Pages of a history have it only with include=title.',
       ),
     ),
+    authors: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'Names of the authors of a merged pull request, as far as known. Given with the title.',
+      }),
+    ),
   },
   { title: 'HistoryEntry' },
 )
@@ -41,10 +46,11 @@ export const HistoryEntry = Type.Object(
 export type HistoryEntry = Static<typeof HistoryEntry>
 
 /** An entry as it is stored. */
-export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user' | 'title'> & {
+export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user' | 'title' | 'authors'> & {
   user_name: string
   user_email: string
   title: string | null
+  authors: string[]
 }
 
 export const showEntry = (row: EntryRow): HistoryEntry => ({
@@ -58,7 +64,11 @@ export const showEntry = (row: EntryRow): HistoryEntry => ({
   created_at: row.created_at.toISOString(),
 })
 
-export const showTitledEntry = (row: EntryRow): HistoryEntry => ({ ...showEntry(row), title: row.title })
+export const showTitledEntry = (row: EntryRow): HistoryEntry => ({
+  ...showEntry(row),
+  title: row.title,
+  authors: row.authors,
+})
 
 const exampleEntry = {
   action: 'pr_merged',
@@ -70,7 +80,10 @@ const exampleEntry = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-export const exampleTitledEntry = { ...exampleEntry, title: 'Greet by first name' }
+export const exampleTitledEntry = { ...exampleEntry, title: 'Greet by first name', authors: ['Ada Example'] }
+
+/** More are left out. */
+export const maxAuthors = 10
 
 export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [{ id: 42, ...exampleEntry }])
 
@@ -89,6 +102,9 @@ export const NewHistoryEntry = Type.Object(
     pr_number: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), forPullRequests)),
     pr_url: Type.Optional(nullable(printable(2_000), forPullRequests)),
     title: Type.Optional(nullable(printable(200), 'Subject of the commit or title of the pull request.')),
+    authors: Type.Optional(
+      Type.Array(printable(200), { maxItems: maxAuthors, description: 'Names of the authors of a pull request.' }),
+    ),
     created_at: Type.Optional(
       Type.String({
         format: 'date-time',

@@ -247,6 +247,7 @@ export async function writeKnown(sql: Sql, organisationId: number, { updates, de
       set
         action = u.action, user_name = u.user_name, user_email = u.user_email, commit_sha = u.commit_sha,
         branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, title = u.title,
+        authors = u.authors,
         created_at = u.created_at, in_git = u.in_git, on_github = u.on_github, by_call = u.by_call,
         as_given = u.as_given, text = coalesce(u.text, h.text)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) u

@@ -3,6 +3,7 @@ import { github, recordAudit } from '../audit/record.ts'
 import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
+import { describeLive } from '../impact/sentence.ts'
 import { copyVerdicts, emitEvent, forgetChecks } from '../webhooks/events.ts'
 import { findNews, findSuccessor, findWrongChanges, type PlacedEntry } from './changes.ts'
 import { type EntryToRecord, hasLiveAction, type Spellings } from './identity.ts'
@@ -151,7 +152,8 @@ export async function announceChanges(sql: Sql, organisationId: number, added: A
     const entries = watched.flatMap((one) => (one.promptId === promptId ? one.entries : []))
     const news = findNews(entries, newest, now)
     if (!news) continue
-    const data = { prompt, change: showTitledEntry(news) }
+    const change = showTitledEntry(news)
+    const data = { prompt, change, sentence: describeLive(change) }
     const dedupKey = `change.live ${news.id}`
     await emitEvent(sql, { organisationId, type: 'change.live', dedupKey, promptId: prompt.id, data, now })
   }

@@ -206,8 +206,11 @@ export function findBasis(known: KnownChanges, change: Change, given?: number | 
   return { base, windows }
 }
 
-const showBase = ({ change: { id, commit_sha, pr_number, title }, skipped }: Base): NonNullable<Impact['base']> => ({
-  ...{ id, commit_sha, pr_number, title },
+const showBase = ({
+  change: { id, commit_sha, pr_number, pr_url, title },
+  skipped,
+}: Base): NonNullable<Impact['base']> => ({
+  ...{ id, commit_sha, pr_number, pr_url, title },
   skipped,
 })
 

@@ -75,7 +75,7 @@ export const verdict = Type.Union([...verdictNames.map((name) => Type.Literal(na
 const base = nullable(
   Type.Object(
     {
-      ...Type.Pick(HistoryEntry, ['id', 'commit_sha', 'pr_number']).properties,
+      ...Type.Pick(HistoryEntry, ['id', 'commit_sha', 'pr_number', 'pr_url']).properties,
       title: nullable(Type.String(), 'Null if the entry has none'),
       skipped: { ...count, description: 'How many changes between them had too few signals to compare with' },
     },
@@ -130,7 +130,14 @@ export type Impact = Static<typeof Impact>
 
 export const exampleImpact = {
   change: { id: 42, ...exampleTitledEntry },
-  base: { id: 41, commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', pr_number: 16, title: 'Greet', skipped: 0 },
+  base: {
+    id: 41,
+    commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2',
+    pr_number: null,
+    pr_url: null,
+    title: 'Greet',
+    skipped: 0,
+  },
   window: { from: '2026-11-14T23:35:00.000Z', until: null },
   signals: { positive: 350, negative: 150, total: 500, by_commit: 320, by_time: 180 },
   rate: { value: 0.7, low: 0.658432, high: 0.738518 },

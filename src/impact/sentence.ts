@@ -1,9 +1,10 @@
 // The verdict in words, written once. The console imports this file in the browser.
+import { pullRequestWords, showNumber } from '../lib/repository_links.ts'
 import { type Estimate, isUnknown } from './rate.ts'
 
 type Verdict = 'better' | 'worse' | 'same' | 'undecided'
 
-type Change = { commit_sha: string; pr_number: number | null }
+type Change = { commit_sha: string; pr_number: number | null; pr_url?: string | null }
 
 type Compared = {
   rate: Estimate | null
@@ -30,8 +31,22 @@ export function shortenCommit(commit: string, hashLength = 7): string {
   return letters.length > 24 ? `${letters.slice(0, 11).join('')}…${letters.slice(-12).join('')}` : commit
 }
 
-export const nameChange = ({ commit_sha, pr_number }: Change): string =>
-  pr_number === null ? shortenCommit(commit_sha) : `PR #${pr_number}`
+/** Such as PR #7 or, on GitLab, MR !7. */
+export const nameChange = (change: Change): string =>
+  change.pr_number === null
+    ? shortenCommit(change.commit_sha)
+    : `${pullRequestWords(change.pr_url).short} ${showNumber(change)}`
+
+/** Who changed it, and who merged it if that is somebody else, such as a bot. */
+export function nameAuthors({ user, authors = [] }: { user: { name: string }; authors?: string[] }): string {
+  if (authors.every((name) => name === user.name)) return user.name
+  const shown = authors.length > 3 ? [...authors.slice(0, 2), `${authors.length - 2} others`] : authors
+  const names = [shown.slice(0, -1).join(', '), ...shown.slice(-1)].filter(Boolean).join(' and ')
+  return authors.includes(user.name) ? names : `${names}, merged by ${user.name}`
+}
+
+export const describeLive = (change: Change & { title?: string | null }): string =>
+  `${nameChange(change)} went live${change.title ? `: ${change.title}` : ''}`
 
 /**
  * Two rates and their difference in percent, with one digit after the point. The difference is taken after rounding, so that

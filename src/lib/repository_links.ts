@@ -66,6 +66,16 @@ export function pullRequestUrl(url: string, kind: HostKind, number: number): str
   return `${shown}/${paths[kind].pullRequest}${number}`
 }
 
+/** The words of the host for a pull request, by its address. GitLab has merge requests, and # is an issue there. */
+export const pullRequestWords = (url: string | null | undefined) =>
+  siteOfPullRequest(url ?? '')?.kind === 'gitlab'
+    ? { noun: 'merge request', short: 'MR', sign: '!' }
+    : { noun: 'pull request', short: 'PR', sign: '#' }
+
+/** The number of a pull request as its host writes it: #45, or !45. */
+export const showNumber = (change: { pr_number?: number | null; pr_url?: string | null }): string =>
+  `${pullRequestWords(change.pr_url).sign}${change.pr_number}`
+
 const hash = /^[0-9a-f]{7,64}$/i
 
 /** Addresses of commits and comparisons, which are null for what is not a hash. */

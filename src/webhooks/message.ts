@@ -2,7 +2,7 @@
 import type { HistoryEntry } from '../history/schema.ts'
 import type { RateChange } from '../impact/rate_change.ts'
 import type { Impact } from '../impact/schema.ts'
-import { comparisonKinds, nameChange, verdictSigns } from '../impact/sentence.ts'
+import { comparisonKinds, nameAuthors, nameChange, verdictSigns } from '../impact/sentence.ts'
 import { monthOf } from '../lib/months.ts'
 import { counted, number, oneLine } from '../lib/texts.ts'
 
@@ -10,7 +10,7 @@ type Named = { id: string; name: string }
 
 /** What each event says. The keys are the event types. */
 export type EventData = {
-  'change.live': { prompt: Named; change: HistoryEntry }
+  'change.live': { prompt: Named; change: HistoryEntry; sentence: string }
   'impact.decided': Impact & { prompt: Named; sentence: string }
   'rate.changed': RateChange & { prompt: Named; change: HistoryEntry; sentence: string }
   'usage.threshold': { organisation: Named; month: string; threshold: 80 | 100; used: number; limit: number }
@@ -52,7 +52,7 @@ function partsOf(event: WebhookEvent, publicUrl: string): Parts {
       return {
         news: `*${escapeText(prompt.name)}*: ${linkChange(change)} went live${title}`,
         details: [
-          `${escapeText(change.user.name)} on ${escapeText(change.branch_name)}`,
+          `${escapeText(nameAuthors(change))} on ${escapeText(change.branch_name)}`,
           ...linkPrompt(event.data, publicUrl),
         ],
       }
@@ -64,7 +64,7 @@ function partsOf(event: WebhookEvent, publicUrl: string): Parts {
       return {
         news: `${verdictSigns[verdict ?? 'undecided']} *${escapeText(prompt.name)}*: ${news}`,
         details: [
-          [change.title, change.user.name].flatMap((text) => (text ? escapeText(text) : [])).join(', by '),
+          [change.title, nameAuthors(change)].flatMap((text) => (text ? escapeText(text) : [])).join(', by '),
           counted(signals.total, 'signal'),
           comparisonKinds.beforeAfter,
           ...linkPrompt(event.data, publicUrl),
@@ -111,7 +111,7 @@ function linkChange(change: HistoryEntry): string {
   return change.pr_url ? link(change.pr_url, name) : name
 }
 
-const linkPrompt = ({ prompt, change }: EventData['change.live'], publicUrl: string): string[] =>
+const linkPrompt = ({ prompt, change }: Omit<EventData['change.live'], 'sentence'>, publicUrl: string): string[] =>
   publicUrl ? [link(`${publicUrl}/prompts/${prompt.id}?change=${change.id}`, 'View in console')] : []
 
 /** Leaves out the link of an address that is too long. */

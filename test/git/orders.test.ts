@@ -26,12 +26,12 @@ const touching = { modified: [paths.greeting] }
 
 const deployed = (commit_sha: string, title: string, time = pushedAt, user = ada): Entry => ({
   ...{ action: 'deployed', user, commit_sha, branch_name: 'main', pr_number: null, pr_url: null },
-  ...{ created_at: new Date(time).toISOString(), title },
+  ...{ created_at: new Date(time).toISOString(), title, authors: [] },
 })
 /** GitHub knows the title that its pull request has now, git the one that it had when it was merged. */
 const mergedAs = (commit_sha: string, title = 'Greet warmly', time = mergedAt, user = bob): Entry => ({
   ...deployed(commit_sha, title, time, user),
-  ...{ action: 'pr_merged', pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7' },
+  ...{ action: 'pr_merged', pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7', authors: ['ada'] },
 })
 
 /** A clone with the prompt in it, and a branch that changes it in two commits. */
@@ -79,7 +79,7 @@ function mergeCommitInGit(): Story {
   return {
     clone,
     deliveries: deliveries.slice(0, 1),
-    expected: [mergedAs(entry.commit_sha, 'Warmer', '2026-01-01T14:00:00Z', ada)],
+    expected: [{ ...mergedAs(entry.commit_sha, 'Warmer', '2026-01-01T14:00:00Z', ada), authors: ['Ada'] }],
   }
 }
 

@@ -231,7 +231,7 @@ test('entries that a force push made unreachable are reported, on the database a
     ...{ change: 'unreachable', prompt: expect.stringMatching(/^pmt_/), path: 'prompts/welcome.md' },
     problem: 'is not on main any more, or the clone is behind',
     ...{ id: expect.any(Number), action: 'deployed', user, commit_sha: louder, pr_number: null, pr_url: null },
-    ...{ branch_name: 'main', created_at: '2026-09-02T00:00:00.000Z', title: 'Louder' },
+    ...{ branch_name: 'main', created_at: '2026-09-02T00:00:00.000Z', title: 'Louder', authors: [] },
   }
   expect(await operator.json('sync', ...where, '--org', org, '--dry-run')).toEqual([unreachable])
   expect(await operator.json('sync', ...where, '--org', org)).toEqual([unreachable])

@@ -23,6 +23,7 @@ const deploy = (commit: number, more: Partial<ReportedEntry> = {}): ReportedEntr
   pr_number: null,
   pr_url: null,
   title: null,
+  authors: [],
   created_at: minute(commit),
   in_git: false,
   on_github: true,

@@ -15,15 +15,19 @@ const post = (json: unknown, { prompt, key }: Tenant = tenant) => service.post(`
 test('records an entry, returns it, and shows it in the next read', async () => {
   service.clock.set('2026-11-14T23:35:00.123Z')
   const before = await service.getHistory(own.prompt, own.key)
-  const title = 'Greet by first name'
+  const [title, authors] = ['Greet by first name', ['Bob']]
   const given = entry({ action: 'pr_merged', ...pr })
-  const { status, headers, body } = await post({ ...given, title }, own)
+  const { status, headers, body } = await post({ ...given, title, authors }, own)
   const shown = { ...given, id: expect.any(Number), created_at: '2026-11-14T23:35:00.123Z' }
-  expect([status, headers.get('idempotent-replayed'), body]).toEqual([201, null, { data: { ...shown, title } }])
+  expect([status, headers.get('idempotent-replayed'), body]).toEqual([
+    201,
+    null,
+    { data: { ...shown, title, authors } },
+  ])
   const after = await service.getHistory(own.prompt, own.key)
   expect([before.body.data, after.body.data]).toEqual([[], [shown]])
   const titled = await service.getHistory(own.prompt, own.key, '?include=title')
-  expect(titled.body.data).toEqual([{ ...shown, title }])
+  expect(titled.body.data).toEqual([{ ...shown, title, authors }])
   expect(titled.headers.get('link')).toContain('include=title')
 })
 

@@ -7,7 +7,7 @@ import { addSignals, deployed, merged, onDays, rollUp, signals } from './history
 const service = useService()
 const tenant = useTenant(service)
 /** The entries of the tenant's prompt, newest first. */
-let entries: { id: number; action: string; commit_sha: string; pr_number: number | null }[]
+let entries: { id: number; action: string; commit_sha: string; pr_number: number | null; pr_url: string | null }[]
 
 const first = '1111111aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
 const second = '2222222bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
@@ -39,8 +39,8 @@ beforeAll(async () => {
 const read = (query = '', { prompt, key } = tenant) => service.get(`/prompts/${prompt}/impact${query}`, key)
 
 const baseOf = (place: number, title: string | null) => {
-  const { id, commit_sha, pr_number } = entries[place] as (typeof entries)[number]
-  return { id, commit_sha, pr_number, title, skipped: 0 }
+  const { id, commit_sha, pr_number, pr_url } = entries[place] as (typeof entries)[number]
+  return { id, commit_sha, pr_number, pr_url, title, skipped: 0 }
 }
 
 const impactOfThird = () => ({

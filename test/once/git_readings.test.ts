@@ -430,6 +430,37 @@ test.each<[string, string, string | null, string?]>([
   },
 )
 
+test('the authors of a merge are those of its commits, of a squash who wrote it', async () => {
+  const marge = { author: 'Marge <marge@example.com>' }
+  const clone = grow(`${beginning}
+    topic: One | a.md | Bob
+    topic: Two | a.md | Eve
+    topic: Three | a.md | Bob
+    topic: Elsewhere | b.md | Kim`)
+  clone.merge('topic', topicMerge, marge)
+  clone.change('Squashed (#4)', 'a.md', { ...bob, committer: marge.author })
+  clone.change('Pushed', 'a.md', bob)
+  const { entries } = await plan(clone)
+  expect(entries.slice(1).map(({ entry }) => [entry.user.name, entry.authors])).toEqual([
+    ['Marge', ['Bob', 'Eve']],
+    ['Marge', ['Bob']],
+    ['Bob', undefined],
+  ])
+})
+
+test('a number of the host that the repository was at before has no address', async () => {
+  const clone = begin('https://gitlab.com/a/p')
+  for (const [index, message] of [githubMerge, gitlabMerge].entries()) {
+    clone.changeOn(`topic-${index}`, 'On topic')
+    clone.merge(`topic-${index}`, message)
+  }
+  const { entries } = await plan(clone)
+  expect(entries.slice(1).map(({ entry }) => [entry.pr_number, entry.pr_url])).toEqual([
+    [12, null],
+    [12, 'https://gitlab.com/a/p/-/merge_requests/12'],
+  ])
+})
+
 test.each([gitlabMerge, `${giteaMerge}\n`, githubMerge, bitbucketMerge, dataCenterMerge, 'Tidy up (#12)\n\nAt last.'])(
   'the message %j means the same with CRLF',
   (message) => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { exampleTitledEntry } from '../../src/history/schema.ts'
-import { comparisonKinds, describeChange, describeRateChange } from '../../src/impact/sentence.ts'
+import { comparisonKinds, describeChange, describeLive, describeRateChange } from '../../src/impact/sentence.ts'
 import { describeEvent, type WebhookEvent } from '../../src/webhooks/message.ts'
 
 const prompt = { id: 'pmt_greeting', name: 'greeting' }
@@ -34,8 +34,8 @@ const shown = (...given: Given[WebhookEvent['type']]) => describeEvent(eventOf(g
 test('a message says what is known in its first line, and links the pull request and the console', () => {
   const events = [
     shown('impact.decided', { ...impact, prompt, sentence: describeChange(impact) }),
-    shown('change.live', { prompt, change }),
-    shown('change.live', { prompt, change: direct }),
+    shown('change.live', { prompt, change, sentence: describeLive(change) }),
+    shown('change.live', { prompt, change: direct, sentence: describeLive(direct) }),
     shown('rate.changed', { ...rateChange, prompt, change, sentence: describeRateChange(rateChange) }),
     shown('usage.threshold', { ...usage, threshold: 80 }),
     shown('usage.threshold', { ...usage, threshold: 100, used: 10_000 }),
@@ -72,7 +72,7 @@ test('a message says what is known in its first line, and links the pull request
       ],
     },
   ])
-  const unnamed = describeEvent(eventOf(['change.live', { prompt, change: direct }]), '')
+  const unnamed = describeEvent(eventOf(['change.live', { prompt, change: direct, sentence: '' }]), '')
   expect(unnamed.text).toBe('*greeting*: 45c48cc went live\nAda Example on main')
 })
 
@@ -83,8 +83,8 @@ test('no string of a client mentions a channel, forges a link or makes a block t
     const own = { ...change, title: hostile, user, branch_name: hostile, pr_url }
     const named = { prompt: { ...prompt, name: hostile } }
     const messages = [
-      shown('change.live', { ...named, change: own }),
-      shown('change.live', { ...named, change: { ...own, ...direct, commit_sha: hostile } }),
+      shown('change.live', { ...named, change: own, sentence: '' }),
+      shown('change.live', { ...named, change: { ...own, ...direct, commit_sha: hostile }, sentence: '' }),
       shown('impact.decided', {
         ...impact,
         ...named,

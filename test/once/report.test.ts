@@ -54,8 +54,10 @@ test('changes without signals are one line, unless one pull request is asked for
     'Only the newest 2 changes are compared.',
   ])
   expect(linesOf([silent])[0]).toBe('**Prompt changes since 1970-01-01: none with signals**')
+  const merged = changeOf(1, 'worse', { pr_url: 'https://gitlab.com/acme/prompts/-/merge_requests/7' })
+  expect(linesOf([merged], { pullRequest: '7' })[0]).toBe('**This merge request: 1 worse**')
   expect(linesOf([silent], { pullRequest: '7', since: null })).toEqual([
-    '**Prompt changes: 1 undecided**',
+    '**This pull request: 1 undecided**',
     expect.stringMatching(/^- \? .*0 signals$/s),
   ])
 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
-import { describeChange, describeSides, showDifference } from '../../src/impact/sentence.ts'
+import { describeChange, describeLive, describeSides, nameAuthors, showDifference } from '../../src/impact/sentence.ts'
 
 type Side = Parameters<typeof describeSides>[0]['base']
 const pull = { commit_sha: '45c48cce2e2d', pr_number: 7 }
@@ -20,6 +20,10 @@ const figures = '63.2 → 78.1 % positive (+14.9 points, between +6.0 and +23.1)
 
 test.each<[Partial<Parameters<typeof describeChange>[0]>, string]>([
   [{}, `Better since PR #7: ${figures}`],
+  [
+    { change: { ...pull, pr_url: 'https://gitlab.com/acme/prompts/-/merge_requests/7' } },
+    `Better since MR !7: ${figures}`,
+  ],
   [{ verdict: 'worse', change: deploy }, `Worse since 8f14e45: ${figures}`],
   [{ change: { ...deploy, commit_sha: 'release-12' } }, `Better since release-12: ${figures}`],
   [
@@ -52,6 +56,26 @@ test.each<[Partial<Parameters<typeof describeChange>[0]>, string]>([
   [{ rate: null, difference: null }, 'No signals since PR #7.'],
 ])('before and after, a sentence claims no cause: %#', (some, expected) => {
   expect(describeChange({ ...live, ...some })).toBe(expected)
+})
+
+test.each([
+  [[], 'Marge'],
+  [['Marge'], 'Marge'],
+  [['Ada'], 'Ada, merged by Marge'],
+  [['Ada', 'Marge'], 'Ada and Marge'],
+  [['Ada', 'Bob', 'Eve'], 'Ada, Bob and Eve, merged by Marge'],
+  [['Ada', 'Bob', 'Eve', 'Kim', 'Lee'], 'Ada, Bob and 3 others, merged by Marge'],
+])('the authors %j of what Marge merged are named first', (authors, expected) => {
+  expect(nameAuthors({ user: { name: 'Marge' }, authors })).toBe(expected)
+})
+
+test('a change that goes live is named as its host does', () => {
+  const merge = { ...pull, pr_url: 'https://git.example.com/acme/prompts/-/merge_requests/7', title: 'Warmer' }
+  expect([merge, pull, deploy].map(describeLive)).toEqual([
+    'MR !7 went live: Warmer',
+    'PR #7 went live',
+    '8f14e45 went live',
+  ])
 })
 
 test('a change that was compared with a chosen one names that one', () => {

@@ -131,8 +131,12 @@ test.each(hosts)(
     await send(prompt, canary, 90)
     expect(await run()).toEqual([wanted[0]])
     expect(await run()).toEqual([])
-    expect(comments.at(-1)?.body).toMatch(/^<!-- prompt-signals [0-9a-f]{64} -->\n\*\*Prompt changes since /)
-    expect(comments.at(-1)?.body).toContain(`Better since [PR #7](<${url}>): 40.0 → 90.0 % positive`)
+    expect(comments.at(-1)?.body).toMatch(
+      /^<!-- prompt-signals [0-9a-f]{64} -->\n\*\*This (pull|merge) request: 1 better/,
+    )
+    expect(comments.at(-1)?.body).toContain(
+      `Better since [${url.includes('gitlab') ? 'MR !7' : 'PR #7'}](<${url}>): 40.0 → 90.0 % positive`,
+    )
     await send(prompt, canary, 90)
     expect(await run()).toEqual([wanted[1]])
     // The address tells the pull request, not the number beside it. One that is refused does not stop the others.

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { comparisonKinds, describeChange } from '../../impact/sentence.ts'
+import { comparisonKinds, describeChange, nameAuthors } from '../../impact/sentence.ts'
 import type { Schemas } from '../client/api.ts'
 import { Title } from '../parts/change.tsx'
 import { countOf } from '../parts/format.ts'
@@ -30,7 +30,7 @@ type SentenceProps = {
 /** What happened since a change went live, or compared with another one. */
 export const Answer = ({ impact, isChosen = false }: { impact: Schemas['Impact']; isChosen?: boolean }) => (
   <Sentence verdict={impact.verdict} text={describeChange(impact, isChosen)} kind="beforeAfter">
-    <Title change={impact.change} /> by <Text>{impact.change.user.name}</Text>,{' '}
+    <Title change={impact.change} /> by <Text>{nameAuthors(impact.change)}</Text>,{' '}
     {countOf(impact.signals.total, 'signal')}
     {impact.wander && `; the rate wanders by ${impact.wander.points.toFixed(1)} points by itself`}
   </Sentence>

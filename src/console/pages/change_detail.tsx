@@ -1,5 +1,5 @@
 import { isUnknown } from '../../impact/rate.ts'
-import { showDifference } from '../../impact/sentence.ts'
+import { nameAuthors, showDifference } from '../../impact/sentence.ts'
 import { findLinks } from '../../lib/repository_links.ts'
 import { DayLines } from '../chart/day_lines.tsx'
 import { reachOf } from '../chart/interval_bar.tsx'
@@ -37,7 +37,7 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
               </div>
             </div>
             <p class="detail subtitle">
-              <ChangeLinks change={change} repository={repository} /> · <Text>{change.user.name}</Text>,{' '}
+              <ChangeLinks change={change} repository={repository} /> · <Text>{nameAuthors(change)}</Text>,{' '}
               <When time={change.created_at} />
               {base && (
                 <>

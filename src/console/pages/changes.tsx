@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { isUnknown } from '../../impact/rate.ts'
-import { showDifference } from '../../impact/sentence.ts'
+import { nameAuthors, showDifference } from '../../impact/sentence.ts'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
 import type { Schemas } from '../client/api.ts'
 import { href } from '../client/router.ts'
@@ -42,7 +42,7 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
                 )}
                 <ChangeLinks change={change} repository={repository} />
                 <span class="detail">
-                  <Text>{change.user.name}</Text>, <When time={change.created_at} />
+                  <Text>{nameAuthors(change)}</Text>, <When time={change.created_at} />
                   {detail && !change.title && (
                     <>
                       {' · '}

@@ -1,3 +1,4 @@
+import { nameAuthors } from '../../impact/sentence.ts'
 import { get, type Schemas } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
@@ -61,7 +62,7 @@ function Choice({ known: { data: impacts, pagination, prompt } }: { known: Schem
   const [head, base] = [idOf('head', 0), idOf('base', 1)]
   const options = impacts.map(({ change }): [string, string] => [
     String(change.id),
-    `${nameOf(change)} by ${change.user.name}, ${formatMoment(change.created_at)}`,
+    `${nameOf(change)} by ${nameAuthors(change)}, ${formatMoment(change.created_at)}`,
   ])
   const all = (id: string): [string, string][] =>
     options.some(([known]) => known === id) ? options : [...options, [id, `entry ${id}`]]

@@ -1,10 +1,10 @@
-import { shortenCommit } from '../../impact/sentence.ts'
-import { findLinks } from '../../lib/repository_links.ts'
+import { nameAuthors, shortenCommit } from '../../impact/sentence.ts'
+import { findLinks, showNumber } from '../../lib/repository_links.ts'
 import type { Schemas } from '../client/api.ts'
 import { Code, OuterLink, Text, When } from './text.tsx'
 
 type Change = Schemas['HistoryEntry']
-type Named = Pick<Change, 'pr_number' | 'commit_sha'>
+type Named = Pick<Change, 'pr_number' | 'commit_sha'> & { pr_url?: string | null }
 
 const verbs: Record<Change['action'], string> = {
   deployed: 'deployed',
@@ -14,8 +14,8 @@ const verbs: Record<Change['action'], string> = {
 }
 
 /** The name that a change goes by in a sentence and on a flag. */
-export const nameOf = ({ pr_number, commit_sha }: Named): string =>
-  pr_number === null ? shortenCommit(commit_sha) : `#${pr_number}`
+export const nameOf = (change: Named): string =>
+  change.pr_number === null ? shortenCommit(change.commit_sha) : showNumber(change)
 
 /** What changed, in the words of its author, or else its name. */
 export const Title = ({ change }: { change: Named & { title?: string | null } }) => (
@@ -25,7 +25,7 @@ export const Title = ({ change }: { change: Named & { title?: string | null } })
 /** How, by whom and when, as "merged #7 by Ada, 2 days ago". */
 export const ChangeLine = ({ change }: { change: Change }) => (
   <>
-    {verbs[change.action]} <Text>{nameOf(change)}</Text> by <Text>{change.user.name}</Text>,{' '}
+    {verbs[change.action]} <Text>{nameOf(change)}</Text> by <Text>{nameAuthors(change)}</Text>,{' '}
     <When time={change.created_at} />
   </>
 )
@@ -36,7 +36,7 @@ export const ChangeLinks = ({ change, repository }: { change: Change; repository
     {verbs[change.action]}{' '}
     {change.pr_number !== null && (
       <>
-        <OuterLink to={change.pr_url}>#{change.pr_number}</OuterLink>{' '}
+        <OuterLink to={change.pr_url}>{showNumber(change)}</OuterLink>{' '}
       </>
     )}
     <OuterLink to={findLinks(repository, change.pr_url)?.commit(change.commit_sha) ?? null}>
