@@ -25,7 +25,7 @@ const operationCommands = fromOperations(operations, [
   {
     usage:
       'signals list --prompt PROMPT [--url URL] [--value positive|negative] [--since TIME] [--until TIME] ' +
-      '[--metadata FIELD=TEXT]… [--limit N] [--cursor C]',
+      '[--change ENTRY] [--metadata FIELD=TEXT]… [--limit N] [--cursor C]',
     description: 'lists the signals of a prompt, newest first',
     operation: 'listSignals',
     columns: signalColumns,

@@ -70,11 +70,12 @@ export async function readImpactPage(
   return { totalCount, data, rateChanged }
 }
 
+export const noChange = 'must be the id of a change of this prompt, as its impact lists them'
+
 async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ComparedPage> {
   const data = await compareChanges(sql, prompt.organisationId, [prompt.id], [pair.head, pair.base], margin, pair)
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
-  const message = 'must be the id of a change of this prompt, as its impact lists them'
-  if (path) throw invalidQuery({ path, message })
+  if (path) throw invalidQuery({ path, message: noChange })
   return { totalCount: 2, data, rateChanged: null }
 }
 
@@ -117,7 +118,7 @@ type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
 const isDecided = (impact: Impact): impact is DecidedImpact => impact.verdict !== null && impact.verdict !== 'undecided'
 
 /** Reads the given changes of prompts and those before each, and the commits of all changes of each prompt. */
-async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
+export async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
   const [changes, rows] = await Promise.all([
     selectChanges(sql, organisationId, ids, wanderDays),
     selectChangeCommits(sql, organisationId, promptIds),
@@ -129,14 +130,14 @@ async function readChanges(sql: Sql, organisationId: number, promptIds: number[]
 /** Changes and the signals of each, by their ids. */
 type KnownChanges = { changes: Map<number, Change>; counts: Map<number, ChangeCounts> }
 
-/** Counts the signals of each change. `commits` are those of all changes of each prompt. */
-async function addSignalCounts(
+/** Counts the signals of each prompt between the bounds of its changes. `commits` are those of all its changes. */
+export async function countSignals(
   sql: Sql,
   organisationId: number,
   changes: Change[],
   commits: Map<number, string[]>,
-): Promise<KnownChanges> {
-  if (changes.length === 0) return { changes: new Map(), counts: new Map() }
+) {
+  if (changes.length === 0) return []
   const prompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].map(([id, own]) => {
     return { id, own, bounds: boundsOf(own), all: commits.get(id) ?? [] }
   })
@@ -146,10 +147,19 @@ async function addSignalCounts(
     return { id, ...splitBounds(bounds), commits: all, long, short, shown }
   })
   const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, counted), ({ promptId }) => promptId)
-  const ofPrompts = prompts.flatMap(({ id, own, bounds, all }) => [
-    ...attribute(own, bounds, all, signals.get(id) ?? []),
-  ])
-  return { changes: new Map(changes.map((change) => [change.id, change])), counts: new Map(ofPrompts) }
+  return prompts.map((prompt) => ({ ...prompt, signals: signals.get(prompt.id) ?? [] }))
+}
+
+/** Adds the signals of each change. */
+async function addSignalCounts(
+  sql: Sql,
+  organisationId: number,
+  changes: Change[],
+  commits: Map<number, string[]>,
+): Promise<KnownChanges> {
+  const counted = await countSignals(sql, organisationId, changes, commits)
+  const counts = counted.flatMap(({ own, bounds, all, signals }) => [...attribute(own, bounds, all, signals)])
+  return { changes: new Map(changes.map((change) => [change.id, change])), counts: new Map(counts) }
 }
 
 /** Reads the given changes of prompts and those before each, with their signals. Leaves out ids that are not changes. */

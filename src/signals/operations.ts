@@ -7,6 +7,7 @@ import { defineOperations, operation } from '../http/operation.ts'
 import { pageAnswer } from '../http/paging.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import { replyStream } from '../http/stream.ts'
+import { readOwnSignals } from '../impact/own_signals.ts'
 import type { Limiter } from '../lib/concurrency.ts'
 import { parseJson, smallBody } from '../lib/json.ts'
 import { bodyOf, createValidator } from '../lib/validate.ts'
@@ -14,6 +15,7 @@ import { limitHeaders, monthlyLimitReached } from '../limit/admit.ts'
 import type { Log } from '../log.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
 import { type BatchRecorder, type BatchResult, parseBatch } from './batch.ts'
 import { keepNumbers, maxSignalValues, writeMetadata } from './metadata.ts'
 import { type ExportStep, exportSignals, isSearch, listSignals, type SignalSource, signalJson } from './read.ts'
@@ -38,6 +40,7 @@ type Needs = {
   findPrompt(organisationId: number, id: string): Prompt | Promise<Prompt>
   signalRecorder: SignalRecorder
   recordBatch: BatchRecorder
+  rollup: SignalRollup
   limitLong: Limiter
 }
 
@@ -106,7 +109,7 @@ export const signalOperations = defineOperations('Signals', {
     scope: 'signals:read',
     summary: 'List signals',
     description:
-      'Returns the signals of a prompt, newest first, `limit` per page. With a filter on the value or the metadata, each ' +
+      'Returns the signals of a prompt, newest first, `limit` per page. With a filter on the value, the change or the metadata, each ' +
       'request examines up to 5,000 signals: a page may have few signals or none, and still have a next_cursor.',
     params: PromptPath,
     query: signalListParams,
@@ -114,7 +117,7 @@ export const signalOperations = defineOperations('Signals', {
     tool: {
       name: 'list_signals',
       description: 'Lists single signals with their metadata, newest first.',
-      takes: ['value', 'since', 'until', 'limit', 'cursor'],
+      takes: ['value', 'since', 'until', 'change', 'limit', 'cursor'],
       more: {
         metadata: {
           type: 'object',
@@ -123,9 +126,11 @@ export const signalOperations = defineOperations('Signals', {
         },
       },
     },
-    async run({ db }: Needs, { prompt, query, caller }) {
-      const list = () => listSignals(db, prompt, query)
-      const page = await (isSearch(query.filter) ? db.heavyRead(caller.organisationId, list) : list())
+    async run({ db, rollup }: Needs, { prompt, query, caller, context }) {
+      const { change } = query
+      const own = change === null ? undefined : await readOwnSignals(db, rollup, prompt, change, context.deadline)
+      const list = () => listSignals(db, prompt, query, own)
+      const page = await (isSearch(query) ? db.heavyRead(caller.organisationId, list) : list())
       return { ...page, data: `[${page.data.map(signalJson).join()}]` }
     },
   }),

@@ -1,4 +1,5 @@
 import type { Db } from '../db/client.ts'
+import type { OwnSignals } from '../impact/own_signals.ts'
 import { decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
@@ -8,7 +9,7 @@ import {
   type ExportPosition,
   findSignal,
   type Position,
-  type SignalFilter,
+  type Range,
   type SignalRow,
   selectLines,
   selectSignals,
@@ -22,25 +23,49 @@ const maxExamined = 5_000
 const examinedPerStatement = 1_000
 
 /** Whether signals have to be examined one by one. A range of time only needs the index. */
-export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
+export const isSearch = ({ filter: { value, metadata }, change }: SignalListQuery): boolean =>
+  value !== null || metadata.length > 0 || change !== null
 
 /** A page of signals, newest first. With a filter it may be empty although it is not the last page. */
-export async function listSignals(db: Db, prompt: Prompt, { filter, page: { limit, cursor } }: SignalListQuery) {
+export async function listSignals(
+  db: Db,
+  prompt: Prompt,
+  { filter, change, page: { limit, cursor } }: SignalListQuery,
+  own?: OwnSignals,
+) {
   const { value, since, until, metadata } = filter
-  const list = JSON.stringify(['signals', prompt.id, value, since, until, metadata])
+  const list = JSON.stringify(['signals', prompt.id, value, since, until, metadata, change])
   const rows: SignalRow[] = []
-  let stoppedAt = decodeCursor(list, cursor) as Position | null
-  for (let examined = 0; examined < maxExamined; examined += examinedPerStatement) {
+  const ranges = rangesOf(filter, decodeCursor(list, cursor) as Position | null, own)
+  for (let examined = 0; examined < maxExamined && rows.length <= limit; examined += examinedPerStatement) {
+    const [range] = ranges
+    if (!range) break
     const missing = limit + 1 - rows.length
-    const step = await selectSignals(db.sql, prompt, stoppedAt, filter, missing, examinedPerStatement)
+    const step = await selectSignals(db.sql, prompt, range, { value, metadata, own }, missing, examinedPerStatement)
     rows.push(...step.rows)
-    stoppedAt = step.stoppedAt
-    if (!stoppedAt) break
+    if (step.stoppedAt) range.before = step.stoppedAt
+    else ranges.shift()
   }
   const shown = rows.slice(0, limit)
   const last = shown.at(-1)
-  const next = last && rows.length > limit ? { id: last.id, at: last.created_at } : stoppedAt
-  return { data: shown, limit, nextCursor: next && encodeCursor(list, next) }
+  const next = last && rows.length > limit ? { id: last.id, at: last.created_at } : ranges[0]?.before
+  return { data: shown, limit, nextCursor: next ? encodeCursor(list, next) : null }
+}
+
+/** What to examine, newest first. */
+function rangesOf(
+  { since, until }: SignalListQuery['filter'],
+  cursor: Position | null,
+  own: OwnSignals | undefined,
+): Range[] {
+  const before = cursor ?? (until && { id: 0, at: until })
+  if (!own) return [{ since, before }]
+  return own.runs
+    .map((run) => ({
+      since: since && since > run.since ? since : run.since,
+      before: before && before.at < run.until ? before : { id: 0, at: run.until },
+    }))
+    .filter((range) => range.since <= range.before.at)
 }
 
 /** The JSON of a signal. The metadata is JSON already: parsing it would change large numbers. */

@@ -47,10 +47,16 @@ const metadataFilter: Param<null> = {
 }
 
 export const signalListParams = defineParams(
-  { ...cursorPageParams, ...valueAndRange, 'metadata.model': metadataFilter },
-  ({ limit, cursor, value, since, until }, reject, given) => {
+  {
+    ...cursorPageParams,
+    ...valueAndRange,
+    change: idParam('Only signals of the change with this id, as its impact counts them.', 'the id of a history entry'),
+    'metadata.model': metadataFilter,
+  },
+  ({ limit, cursor, change, value, since, until }, reject, given) => {
     requireOrder({ since, until }, reject)
-    return { filter: { value, since, until, metadata: parseMetadataFilters(given, reject) }, page: { limit, cursor } }
+    const filter = { value, since, until, metadata: parseMetadataFilters(given, reject) }
+    return { filter, change, page: { limit, cursor } }
   },
 )
 

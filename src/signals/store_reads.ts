@@ -1,4 +1,5 @@
 import type { Sql } from '../db/client.ts'
+import type { OwnSignals } from '../impact/own_signals.ts'
 import type { Prompt } from '../prompts/find.ts'
 
 /** A signal in a list. Its metadata is JSON, because numbers would not survive JavaScript's. */
@@ -6,28 +7,31 @@ export type SignalRow = { id: number; value: string; metadata: string | null; cr
 
 export type SignalFilter = {
   value: string | null
-  since: Date | null
-  until: Date | null
   /** Top-level fields of the metadata, with the value that each must have. */
   metadata: [key: string, text: string][]
+  /** Only those of one change. */
+  own: OwnSignals | undefined
 }
 
 /** The position of a signal in the order of time. */
 export type Position = { at: Date; id: number }
 
+/** From a time on, and before a position; null without a bound. */
+export type Range = { since: Date | null; before: Position | null }
+
 /**
- * The newest matching signals of a prompt before a position. Examines at most `maxExamined` signals, so that a rare value
+ * The newest matching signals of a prompt in a range. Examines at most `maxExamined` signals, so that a rare value
  * does not make the statement long; `stoppedAt` is the last one if that was not enough.
  */
 export async function selectSignals(
   sql: Sql,
   prompt: Prompt,
-  before: Position | null,
-  { value, since, until, metadata }: SignalFilter,
+  { since, before }: Range,
+  { value, metadata, own }: SignalFilter,
   maxRows: number,
   maxExamined: number,
 ): Promise<{ rows: SignalRow[]; stoppedAt: Position | null }> {
-  // A position is before `until`. Two upper bounds would be wrong: the scan of the index may start at the later one.
+  // One upper bound, because of two the scan of the index may start at the later one.
   const rows = await sql<SignalRow & { isWanted: boolean; number: number }>`
     select id, value, metadata::text as metadata, created_at, is_wanted as "isWanted", number
     from (
@@ -38,19 +42,28 @@ export async function selectSignals(
             ${metadata.map(([key]) => key)}::text[], ${metadata.map(([, text]) => text)}::text[]
           ) wanted (key, text)
           where text_of_metadata(s.metadata, wanted.key) is distinct from wanted.text
-        ) as is_wanted
+        ) and (${!own} or case
+          when c.name in (select unnest(${own?.names ?? []}::text[]))
+            and s.created_at >= coalesce(${own?.named[0] ?? null}::timestamptz, '-infinity')
+            and s.created_at < coalesce(${own?.named[1] ?? null}::timestamptz, 'infinity')
+          then true
+          when c.name in (select unnest(${own?.known ?? []}::text[])) then false
+          else s.created_at >= ${own?.live[0] ?? null}::timestamptz
+            and s.created_at < coalesce(${own?.live[1] ?? null}::timestamptz, 'infinity')
+        end) as is_wanted
       from (
         select s.id, s.value, s.metadata, s.created_at
         from signals s
         where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
           and (s.created_at, s.id) < (
-            ${(before?.at ?? until)?.toISOString() ?? 'infinity'}::text::timestamptz,
+            ${before?.at.toISOString() ?? 'infinity'}::text::timestamptz,
             ${String(before?.id ?? 0)}::text::bigint
           )
           and s.created_at >= ${since?.toISOString() ?? '-infinity'}::text::timestamptz
         order by s.created_at desc, s.id desc
         limit ${maxExamined}
       ) s
+      cross join lateral (select case when ${!!own} then commit_of_signal(s.metadata) end as name) c
     ) s
     where is_wanted or number = ${maxExamined}
     order by created_at desc, id desc

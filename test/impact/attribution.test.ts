@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { useService } from '../use.ts'
-import { addSignals, type Change, changeOf, deployed, merged, rollUp, type Sent } from './history.ts'
+import { addSignals, type Change, changeOf, deployed, merged, metadataOf, rollUp, type Sent } from './history.ts'
 
 type Shown = { change: Change & { action: string }; signals: Record<string, number> }
 
@@ -17,6 +17,21 @@ async function readAll(prompt: string, key: string, limit: number): Promise<Show
   }
 }
 
+/** The signals of a change as they are listed, without their ids. */
+async function readSignals(prompt: string, key: string, change: number, limit: number) {
+  const found: object[] = []
+  for (let cursor = ''; ; ) {
+    const { status, body } = await service.get(
+      `/prompts/${prompt}/signals?change=${change}&limit=${limit}${cursor}`,
+      key,
+    )
+    expect(status).toBe(200)
+    found.push(...body.data.map(({ id, ...signal }: { id: number }) => signal))
+    if (body.pagination.next_cursor === null) return found
+    cursor = `&cursor=${body.pagination.next_cursor}`
+  }
+}
+
 /** What the rule says of each change, newest first. */
 function expectedOf(changes: Change[], signals: Sent[]) {
   const oldestFirst = changes.toReversed()
@@ -26,7 +41,12 @@ function expectedOf(changes: Change[], signals: Sent[]) {
     const total = own.length
     const positive = own.filter(({ value }) => value === 'positive').length
     const by_commit = own.filter(({ isNamed }) => isNamed).length
-    return { id, signals: { positive, negative: total - positive, total, by_commit, by_time: total - by_commit } }
+    const listed = own
+      .map(({ value, commit, at }) => ({ value, metadata: metadataOf(commit), created_at: at }))
+      .reverse()
+      .toSorted((a, b) => (a.created_at > b.created_at ? -1 : Number(a.created_at < b.created_at)))
+    const counts = { positive, negative: total - positive, total, by_commit, by_time: total - by_commit }
+    return { id, signals: counts, listed }
   })
 }
 
@@ -72,7 +92,7 @@ const signal: fc.Arbitrary<Sent> = fc.record({
 const seeds = process.env.TEST_SEED ? [Number(process.env.TEST_SEED)] : [15, 16, 17]
 
 test.each(seeds)(
-  'every signal belongs to the change that it names, else to the one live at its time (seed %i)',
+  'every signal belongs to the change that it names, else to the one live at its time, and is listed so (seed %i)',
   async (seed) => {
     const history = fc.record({
       changes: fc.array(change, { maxLength: 9 }),
@@ -90,8 +110,12 @@ test.each(seeds)(
         for (const number of counted) await rollUp(service, prompt, number)
         await service.addHistory(prompt, changes.slice(0, late))
         const shown = await readAll(prompt, key, limit)
+        const found: object[] = []
+        for (const { change, signals } of shown) {
+          found.push({ id: change.id, signals, listed: await readSignals(prompt, key, change.id, limit + 2) })
+        }
         const live = shown.map(({ change }) => change)
-        expect(shown.map(({ change, signals }) => ({ id: change.id, signals }))).toEqual(expectedOf(live, signals))
+        expect(found).toEqual(expectedOf(live, signals))
       }),
       { numRuns: 30, seed },
     )

@@ -16,12 +16,14 @@ export const onDays = (days: number, sent: Sent[]): Sent[] =>
     at: new Date(Date.parse(signal.at) + (index % days) * 86_400_000).toISOString(),
   }))
 
+export const metadataOf = (commit: unknown) => (commit === undefined ? { session: 'a' } : { commit_sha: commit })
+
 /** Inserts signals of any time, as recording them over time would have. */
 export async function addSignals(service: TestService, prompt: string, signals: Sent[]): Promise<void> {
   const rows = signals.map(({ value, commit, at }) => ({
     value,
     at,
-    metadata: commit === undefined ? { session: 'a' } : { commit_sha: commit },
+    metadata: metadataOf(commit),
   }))
   await service.services.db.sql`
     insert into signals (organisation_id, prompt_id, value, metadata, created_at)

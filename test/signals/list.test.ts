@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { invalid } from '../client.ts'
+import { addSignals, deployed } from '../impact/history.ts'
 import type { Tenant } from '../service.ts'
 import { useNewTenant, useService } from '../use.ts'
 import { fillEvery, postText, startReplica } from './fixtures.ts'
@@ -86,6 +87,29 @@ test('a filter examines a bounded number of signals, and continues over empty pa
   expect(await readAll('?value=negative&limit=1')).toEqual({ ids: [wanted as number], pages: 3 })
 })
 
+test('the signals of a change are found on their days, however far apart and among however many others', async () => {
+  const commit = 'a'.repeat(40)
+  await service.addHistory(tenant.prompt, [
+    deployed(commit, '2026-10-01T00:00:00Z'),
+    deployed('b'.repeat(40), '2026-11-01T00:00:00Z'),
+  ])
+  const [live, change] = (await service.get(`/prompts/${tenant.prompt}/impact`, tenant.key)).body.data
+  const days = ['10-02', '10-09', '10-10', '11-02', '11-04', '11-06', '11-08', '11-10']
+  await addSignals(
+    service,
+    tenant.prompt,
+    days.map((day) => ({ value: 'positive', commit, at: `2026-${day}T12:00:00Z` })),
+  )
+  await fillEvery(service, tenant.prompt, '2026-11-11T00:00:00Z', 12_000, 60)
+  const ids = (await readAll(`?change=${change.change.id}`)).ids
+  expect((await list('?until=2026-11-11&limit=100')).body.data.map(({ id }: { id: number }) => id)).toEqual(ids)
+  expect((await readAll(`?change=${change.change.id}`)).pages).toBe(2)
+  expect((await readAll(`?change=${change.change.id}&since=2026-10-10&until=2026-11-05`)).ids).toEqual(ids.slice(3, 6))
+  expect(idsOf(await list(`?change=${live.change.id}&limit=2`))).toEqual(idsOf(await list('?limit=2')))
+  const wrong = 'must be the id of a change of this prompt, as its impact lists them'
+  expect(await list(`?change=${change.change.id + 1_000}`)).toMatchObject(invalid(['change', wrong]))
+})
+
 const noTime = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z, or a date'
 const noCursor = 'must be the next_cursor of an earlier page of this list, with the same filters'
 const sixFilters = [...'abcdef'].map((name) => `metadata.${name}=1`).join('&')
@@ -93,6 +117,7 @@ const sixFilters = [...'abcdef'].map((name) => `metadata.${name}=1`).join('&')
 test.each([
   ['value=neutral', 'value', 'must be one of positive, negative'],
   ['value=positive&value=positive', 'value', 'must be given only once'],
+  ['change=a', 'change', 'must be the id of a history entry'],
   ['since=yesterday', 'since', noTime],
   ['since=2026-11-02&until=2026-11-01', 'since', 'must be before until'],
   ['metadata.=x', 'metadata.', 'must be metadata. and the name of a top-level field'],
