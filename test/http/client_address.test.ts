@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { isIP } from 'node:net'
 import fc from 'fast-check'
-import { networkOf, walkForwarded } from '../../src/http/rate_limit.ts'
+import { networkOf, walkForwarded } from '../../src/http/client_address.ts'
 import { addressList } from '../../src/setting_types.ts'
 
 const seed = Number(process.env.TEST_SEED ?? Date.now())
