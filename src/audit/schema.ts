@@ -49,6 +49,7 @@ export type AuditEvent = {
     | 'prompt.updated'
     | 'prompt.texts_erased'
     | 'prompt.erased'
+    | 'repository.renamed'
     | 'webhook.secret_set'
     | 'endpoint.created'
     | 'endpoint.updated'

@@ -6,7 +6,7 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   serve: () => import('./serve.ts'),
   orgs: () => import('./orgs.ts'),
   'keys endpoints webhooks audit': () => import('./administer.ts'),
-  prompts: () => import('./prompts.ts'),
+  'prompts repositories': () => import('./prompts.ts'),
   history: () => import('./history.ts'),
   'signals usage': () => import('./signals.ts'),
   'impact compare': () => import('./impact.ts'),

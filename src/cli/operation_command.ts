@@ -104,13 +104,15 @@ function toSearch(args: Arguments, schema: TObject = Type.Object({}), defaults: 
   return search
 }
 
-/** The options as the fields of a body: --user-name is user.name, --origin is one of origins. */
+/** The options and arguments as the fields of a body: --user-name is user.name, --origin is one of origins. */
 function toFields(args: Arguments, { properties }: TObject, prefix = ''): Record<string, unknown> {
   const fields = Object.entries<TSchema>(properties).map(([name, schema]) => {
     if (schema.type === 'object') {
       const inner = toFields(args, schema as TObject, `${prefix}${name}-`)
       return [name, Object.keys(inner).length > 0 ? inner : undefined]
     }
+    const place = args.place(name.toUpperCase())
+    if (place !== null) return [name, place]
     const option = optionFor(args.grammar, prefix + name)
     return [name, option && toValue(args, option, schema, name.endsWith('_seconds'))]
   })

@@ -83,6 +83,8 @@ export const explanations: Record<string, string> = {
   ID: 'id of the history entry',
   JSON: 'body of the request',
   METHOD: 'GET, POST, PUT, PATCH or DELETE',
+  NEW: 'name or place that the repository has now, such as gitlab.com/owner/name',
+  OLD: 'repository that prompts are linked to',
   ORG: 'organisation, by id or by unique name',
   PATH: 'path below /api/v1 with its query, such as /prompts?limit=2',
   PLAN: `signals per month: ${planLimits}`,

@@ -48,6 +48,17 @@ const operationCommands = fromOperations(promptOperations, [
     operation: 'changePrompt',
     defaults: { archived: false },
   },
+  {
+    usage: 'repositories list --org ORG|--url URL',
+    description: 'lists the repositories that prompts are linked to',
+    operation: 'listRepositories',
+    columns: ['repository', 'prompts'],
+  },
+  {
+    usage: 'repositories rename OLD NEW --org ORG|--url URL',
+    description: 'moves the links of all prompts, after a repository was renamed or moved to another host',
+    operation: 'renameRepository',
+  },
 ])
 
 const databaseCommands = onDatabase([

@@ -40,6 +40,9 @@ export const openTarget = (call: Call): SyncTarget => ({
     }
     return found.reverse()
   },
+  async listRepositories() {
+    return dataOf(await call('GET', '/repositories'))
+  },
   async listErased(repository) {
     const files = await Array.fromAsync(readRows<PromptFile>(call, '/erased-files'))
     return files.flatMap((file) => (file.repository === repository ? file.path : []))
@@ -80,6 +83,7 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
       isDryRun,
       withTexts: args.options.text === true,
       isAlso: args.options.also === true,
+      service: args.text('url') === null ? `--org ${args.text('org')}` : `--url ${args.text('url')}`,
       createGlobs: args.list('create') ?? [],
       excludeGlobs: args.list('exclude') ?? [],
       now: clock.now(),

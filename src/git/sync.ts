@@ -7,6 +7,7 @@ import {
   maxCoveredCommits,
   type NewHistoryEntry,
 } from '../history/schema.ts'
+import { counted } from '../lib/texts.ts'
 import { sanitizeBranch } from './entries.ts'
 import { type Plan, type PlanOptions, planSync, type SkippedFile, type SyncedPrompt } from './plan.ts'
 import { encode, fullSha, type Git } from './program.ts'
@@ -33,6 +34,8 @@ export type SyncOptions = PlanOptions & {
   withTexts?: boolean
   /** Whether the branch is recorded beside the one that the prompts follow. */
   isAlso?: boolean
+  /** The option that names the service in a command. */
+  service: string
   onChange(change: SyncChange): void
 }
 
@@ -63,9 +66,14 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
   const { git, repository, target, isDryRun, onProgress } = options
   const linked = await target.listLinked(repository.name)
   if (!options.isAlso) requireFollowed(repository, linked)
+  const former = linked.length === 0 ? await findFormer(options) : undefined
+  if (former && options.createGlobs.length === 0) throw new Error(former.advice)
   const erased = options.createGlobs.length > 0 ? await target.listErased(repository.name) : []
   const plan = await withoutOldNames(options, await planSync(git, repository, linked, { ...options, erased }))
   const { prompts, commits, lastLandedAt } = plan
+  if (former && (await hasCommitOf(target, former.repository, commits))) {
+    throw new Error(`${former.advice}. If it is a fork, link one prompt to ${repository.name} first.`)
+  }
   // Fails now if the key may not write histories, or if texts are not stored: the prompts are created first.
   await target.recordBatch({ entries: [], with_texts: options.withTexts ?? false, dry_run: true })
   for (const file of plan.skipped) options.onChange({ change: 'skipped', prompt: null, ...file })
@@ -92,6 +100,29 @@ export async function syncRepository(options: SyncOptions): Promise<SyncResult> 
   const unreachable = await reportUnreachable(options, plan)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
   return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, withoutLiveBranch, map }
+}
+
+/** Finds a repository with prompts and the same last name: the name of this one before it was moved, perhaps. */
+async function findFormer({ target, repository: { name }, service }: SyncOptions) {
+  const lastOf = (path: string) => path.split('/').at(-1)
+  const found = (await target.listRepositories()).find(({ repository }) => lastOf(repository) === lastOf(name))
+  if (!found) return undefined
+  const { repository, prompts } = found
+  const advice =
+    `No prompt is linked to ${name}, but ${counted(prompts, 'prompt')} to ${repository}. If that was moved, run: ` +
+    `prompt-signals repositories rename ${repository} ${name} ${service}`
+  return { repository, advice }
+}
+
+const maxLookedAt = 5
+
+/** Whether the histories of prompts of another repository have commits of this one. */
+async function hasCommitOf(target: SyncTarget, former: string, commits: Set<string>): Promise<boolean> {
+  for (const { id } of (await target.listLinked(former)).slice(0, maxLookedAt)) {
+    const page = await target.readHistory(id, 1)
+    if (page?.data.some(({ commit_sha }) => commits.has(commit_sha))) return true
+  }
+  return false
 }
 
 /** Throws if prompts follow branches, but none this one: it would become a second history of each. */

@@ -9,6 +9,8 @@ type NewPrompt = { name: string; repository: string; path: string; live_branch?:
 /** What a sync needs of the service: src/cli implements it. */
 export type SyncTarget = {
   listLinked(repository: string): Promise<LinkedFile[]>
+  /** Those with the most prompts first. */
+  listRepositories(): Promise<{ repository: string; prompts: number }[]>
   /** Returns the paths of files whose prompts were erased. */
   listErased(repository: string): Promise<string[]>
   /** Returns the id of the new prompt. */

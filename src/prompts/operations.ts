@@ -6,8 +6,20 @@ import { pageAnswer } from '../http/paging.ts'
 import { cursorParams } from '../lib/cursor_page.ts'
 import { bodyOf, changeOf } from '../lib/validate.ts'
 import { listErasedFiles, listPrompts, showPrompt } from './find.ts'
+import { renameRepository, selectRepositories } from './link.ts'
 import { changePrompt, createPrompt } from './manage.ts'
-import { ErasedFileList, NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
+import {
+  ErasedFileList,
+  NewPrompt,
+  PromptChange,
+  PromptList,
+  PromptPath,
+  promptParams,
+  RenamedRepository,
+  RepositoryList,
+  RepositoryRename,
+  ShownPrompt,
+} from './schema.ts'
 import type { PromptFile } from './store.ts'
 
 type Needs = { db: Db; clock: Clock }
@@ -33,6 +45,28 @@ export const promptOperations = defineOperations('Prompts', {
       // A search reads every prompt of the organisation.
       return search === null ? list() : db.heavyRead(organisationId, list)
     },
+  }),
+  listRepositories: operation({
+    method: 'GET',
+    path: '/repositories',
+    scope: 'prompts:read',
+    summary: 'List repositories',
+    description: 'Returns the repositories that prompts are linked to: the 100 with the most prompts.',
+    answer: { status: 200, description: 'The repositories.', schema: RepositoryList },
+    run: ({ db }: Needs, { caller: { organisationId } }) =>
+      db.heavyRead(organisationId, () => selectRepositories(db.sql, organisationId)),
+  }),
+  renameRepository: operation({
+    method: 'POST',
+    path: '/repositories/rename',
+    scope: 'prompts:write',
+    summary: 'Rename a repository',
+    description:
+      'Moves the links of all prompts, and the files of erased ones, after a repository was renamed or moved to another ' +
+      'host. Addresses of pull requests that were recorded before stay.',
+    body: bodyOf(RepositoryRename, 'The rename'),
+    answer: { status: 200, description: 'The links are moved.', schema: RenamedRepository },
+    run: ({ db, clock }: Needs, { body, caller, actor }) => renameRepository(db, clock, caller, body, actor),
   }),
   createPrompt: operation({
     method: 'POST',

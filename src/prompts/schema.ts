@@ -94,6 +94,30 @@ export const ErasedFileList = cursorPageOf(
   { repository: 'acme/prompts', path: 'prompts/README.md' },
 )
 
+export const RepositoryList = envelopeOf(
+  Type.Array(
+    Type.Object({ repository: Type.String(), prompts: Type.Integer({ format: 'int64' }) }, { title: 'Repository' }),
+  ),
+  'RepositoryList',
+  [{ repository: 'acme/prompts', prompts: 281 }],
+)
+
+export const RepositoryRename = Type.Object(
+  { old: Type.String({ description: 'The name that prompts are linked to' }), new: Type.String() },
+  { title: 'RepositoryRename', examples: [{ old: 'acme/prompts', new: 'gitlab.com/acme/prompts' }] },
+)
+
+export type RepositoryRename = Static<typeof RepositoryRename>
+
+export const RenamedRepository = envelopeOf(
+  Type.Object({
+    moved: Type.Integer({ description: 'Number of prompts that are linked to the new name now' }),
+    left: Type.Integer({ description: 'Number of those that are not: another prompt is linked to their file there' }),
+  }),
+  'RenamedRepository',
+  { moved: 281, left: 0 },
+)
+
 export const ShownPrompt = envelopeOf(Prompt, 'ShownPrompt', examplePrompt)
 
 export const NewPrompt = Type.Object(

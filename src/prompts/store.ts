@@ -144,8 +144,16 @@ export async function markFilesSeen(sql: Sql, organisationId: number, seen: File
       and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at)`
 }
 
+/** Also moves the files of erased prompts. */
 export const updateRepository = (sql: Sql, organisationId: number, from: string, to: string) =>
   sql<{ id: string; path: string }>`
+    with erased as (
+      delete from erased_files where organisation_id = ${organisationId} and repository = ${from} returning path
+    ), moved as (
+      insert into erased_files (organisation_id, repository, path)
+      select ${organisationId}, ${to}, path from erased
+      on conflict do nothing
+    )
     update prompts p
     set repository = ${to}
     where p.organisation_id = ${organisationId} and p.id = any(array(
@@ -156,6 +164,16 @@ export const updateRepository = (sql: Sql, organisationId: number, from: string,
         where taken.organisation_id = ${organisationId} and taken.repository = ${to} and taken.path = p.path
       )
     returning p.public_id as id, p.path`
+
+/** The repositories with the most prompts. */
+export const selectRepositories = (sql: Sql, organisationId: number) =>
+  sql<{ repository: string; prompts: number }>`
+    select repository, count(*) as prompts
+    from prompts
+    where organisation_id = ${organisationId} and repository is not null
+    group by repository
+    order by prompts desc, repository
+    limit 100`
 
 export type LinkedPrompt = { id: number; path: string }
 

@@ -164,6 +164,7 @@ export async function syncClone({ folder }: Clone, url: string, key: string, mor
     createGlobs: [],
     excludeGlobs: [],
     now: new Date(),
+    service: '--url https://example.com',
     ...silent,
     ...more,
   })

@@ -1,7 +1,12 @@
 // The host is part of a repository: what happens to acme/prompts at one host changes nothing of acme/prompts at another.
 import { expect, test } from 'bun:test'
+import { scopes } from '../../src/lib/scopes.ts'
+import { erasePrompt } from '../../src/prompts/erase.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { invalid } from '../client.ts'
 import { createHook, paths } from '../github/hook.ts'
 import { idOf, push, repositoryEvent } from '../github/payloads.ts'
+import { rejectionOf } from '../program.ts'
 import { useService } from '../use.ts'
 import { createClone, syncClone } from './clone.ts'
 
@@ -59,4 +64,45 @@ test('a delivery of another GitHub server touches only its own, also with an id 
     'git.example.com/acme/prompts',
     `${enterprise}/globex/words`,
   ])
+})
+
+test('prompts follow a project to another host by one command, which sync advises; erased ones stay away', async () => {
+  const tenant = await service.createTenant()
+  const { key } = await service.createKey(tenant, [...scopes])
+  const clone = createClone('https://github.com/acme/prompts.git')
+  for (const name of ['a', 'b', 'c']) clone.change(`Add ${name}`, `prompts/${name}.md`)
+  const create = { createGlobs: ['prompts/*.md'] }
+  const { map } = await syncClone(clone, service.url, key, create)
+  const erased = await requirePrompt(service.services.db.sql, map['prompts/c.md'] as string)
+  await erasePrompt(service.services.db, service.clock, erased)
+
+  clone.git('remote', 'set-url', 'origin', 'https://gitlab.com/acme/team/prompts.git')
+  const advice =
+    'No prompt is linked to gitlab.com/acme/team/prompts, but 2 prompts to acme/prompts. If that was moved, run: ' +
+    'prompt-signals repositories rename acme/prompts gitlab.com/acme/team/prompts --url https://example.com'
+  expect(await rejectionOf(syncClone(clone, service.url, key))).toBe(advice)
+  const fork = '. If it is a fork, link one prompt to gitlab.com/acme/team/prompts first.'
+  expect(await rejectionOf(syncClone(clone, service.url, key, create))).toBe(`${advice}${fork}`)
+  // One file has a prompt there already.
+  const taken = { name: 'b', repository: 'gitlab.com/acme/team/prompts', path: 'prompts/b.md' }
+  await service.post('/prompts', key, taken)
+  const rename = (json: object) => service.post('/repositories/rename', key, json)
+  const names = { old: 'Acme/Prompts', new: 'gitlab.com/acme/team/prompts' }
+  expect((await rename(names)).body).toEqual({ data: { moved: 1, left: 1 } })
+  const { body } = await service.get('/repositories', key)
+  expect(body.data).toEqual([
+    { repository: 'gitlab.com/acme/team/prompts', prompts: 2 },
+    { repository: 'acme/prompts', prompts: 1 },
+  ])
+  expect((await syncClone(clone, service.url, key, create)).map).toMatchObject({ 'prompts/a.md': map['prompts/a.md'] })
+  expect((await service.get('/erased-files', key)).body.data).toEqual([
+    { repository: 'gitlab.com/acme/team/prompts', path: 'prompts/c.md' },
+  ])
+  const audit = (await service.get('/audit', key)).body.data
+  const [row] = audit.filter(({ action }: { action: string }) => action === 'repository.renamed')
+  expect(row).toMatchObject({ subject: tenant.org, details: { old: 'acme/prompts', new: names.new, prompts: 1 } })
+  const host = 'must be owner/name on github.com, or host/path on any other host'
+  expect(await rename({ ...names, old: 'acme' })).toMatchObject(invalid(['/old', host]))
+  const unknown = 'must be a repository that prompts are linked to'
+  expect(await rename({ ...names, old: 'acme/none' })).toMatchObject(invalid(['/old', unknown]))
 })

@@ -13,6 +13,8 @@ const keyWith = async (given: Scope[]) => (await service.createKey(tenant, given
 const promised = {
   'GET /audit': 'keys:read',
   'GET /erased-files': 'prompts:read',
+  'GET /repositories': 'prompts:read',
+  'POST /repositories/rename': 'prompts:write',
   'POST /history/batch': 'history:write',
   'POST /history/remove': 'history:delete',
   'GET /changes': 'signals:read',
