@@ -19,6 +19,7 @@ export const explanations: Record<string, string> = {
   '--before': `${time}: only what is older`,
   '--branch': 'branch that the change is on',
   '--by': 'splits the counts by this field of the metadata',
+  '--change': 'id of the entry in the history whose signals are shown',
   '--commit': 'only changes of this commit: the whole hash, or at least 7 characters',
   '--commit-sha': 'commit of the change: the whole hash, or at least 7 characters',
   '--create': 'creates a prompt for each file that matches, such as "prompts/**/*.md"; repeatable',
