@@ -1,7 +1,7 @@
 FROM oven/bun:1.4.4 AS build
 WORKDIR /src
 COPY package.json bun.lock ./
-COPY scripts/seed.ts scripts/
+COPY scripts/seed.ts scripts/tar.ts scripts/
 COPY patches patches
 # The rest of what an install makes needs the source; the build makes it.
 RUN bun install --frozen-lockfile --ignore-scripts && bun scripts/seed.ts

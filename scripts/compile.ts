@@ -22,7 +22,8 @@ export async function compile(outfile: string, target?: Target): Promise<string[
     format: 'esm',
     // Only what is wanted is loaded.
     splitting: true,
-    define: { BUILD_COMMIT: JSON.stringify(commit()) },
+    // What a package reads beside itself is not in the binary, and its folder would be another in each checkout.
+    define: { BUILD_COMMIT: JSON.stringify(commit()), __dirname: '"/"' },
     compile: {
       outfile,
       // A file beside the binary must not change what it does.

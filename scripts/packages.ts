@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-export type Package = { name: string; version: string; licence: string; texts: string[] }
+export type Package = { name: string; version: string; licence: string; texts: string[]; purl?: string }
 
 /** Packages that are put in as files, and so are not bundled. */
 const asFiles = ['node_modules/@electric-sql/pglite', 'node_modules/swagger-ui-dist']
@@ -11,7 +11,17 @@ export async function findPackages(bundledFiles: string[]): Promise<Package[]> {
   const bundled = bundledFiles.flatMap((source) => /.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(source)?.[0] ?? [])
   const folders = [...new Set([...asFiles, ...bundled.map((path) => path.replace(/^.*?(?=node_modules\/)/, ''))])]
   const packages = await Promise.all(folders.map(readPackage))
+  packages.push(await readPostgres())
   return packages.sort((a, b) => `${a.name}@${a.version}`.localeCompare(`${b.name}@${b.version}`, 'en'))
+}
+
+/** Postgres is inside the engine, under its own licence, and says there which version it is. */
+async function readPostgres(): Promise<Package> {
+  const engine = await readFile('node_modules/@electric-sql/pglite/dist/pglite.wasm', 'latin1')
+  const version = /PostgreSQL (\d+\.\d+) \(PGlite/.exec(engine)?.[1]
+  if (!version) throw new Error('The engine does not say which version of Postgres it is')
+  const texts = [await readFile(join(import.meta.dirname, 'postgresql_licence.txt'), 'utf8')]
+  return { name: 'postgresql', version, licence: 'PostgreSQL', texts, purl: `pkg:generic/postgresql@${version}` }
 }
 
 async function readPackage(folder: string): Promise<Package> {
@@ -24,13 +34,13 @@ async function readPackage(folder: string): Promise<Package> {
 
 /** CycloneDX 1.6. No serial number and no time, so that the same build has the same text. */
 export function describeComponents(version: string, packages: Package[]): string {
-  const component = (name: string, its: string, licence: string) => ({
+  const component = (name: string, its: string, licence: string, url = purl(name, its)) => ({
     type: 'library',
-    'bom-ref': purl(name, its),
+    'bom-ref': url,
     name,
     version: its,
     licenses: [/^\(|\b(AND|OR|WITH)\b/.test(licence) ? { expression: licence } : { license: { id: licence } }],
-    purl: purl(name, its),
+    purl: url,
   })
   const document = {
     $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
@@ -40,7 +50,7 @@ export function describeComponents(version: string, packages: Package[]): string
     metadata: { component: { ...component('prompt-signals', version, 'MIT'), type: 'application' } },
     components: [
       { ...component('bun', Bun.version, 'MIT'), type: 'platform' },
-      ...packages.map((one) => component(one.name, one.version, one.licence)),
+      ...packages.map((one) => component(one.name, one.version, one.licence, one.purl)),
     ],
   }
   return `${JSON.stringify(document, null, 2)}\n`

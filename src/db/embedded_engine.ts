@@ -80,34 +80,25 @@ async function start(
 
 const POSTGRES_MAJOR = '18'
 
-type Node = { name: string }
+type Node = object
 type Stream = { node: Node; path: string; nfd: number }
 type NodeFileSystem = {
-  realPath(node: Node): string
   tryFSOperation<T>(operation: () => T): T
   node_ops: {
     mknod(parent: Node, name: string, mode: number, device: number): Node
-    rename(node: Node, newParent: Node, newName: string): void
   }
   stream_ops: { open(stream: Stream): void; fsync?(stream: Stream): number }
 }
-type FileSystem = { filesystems: { NODEFS: NodeFileSystem }; unlink(path: string): void }
+type EngineModule = { NODEFS: NodeFileSystem; FS: { unlink(path: string): void } }
 
 /** PGlite's file system on real files, with an fsync that reaches the disk; in PGlite's own, fsync does nothing. */
 class DurableFS extends NodeFS {
   override async init(...[engine, options]: Parameters<NodeFS['init']>): ReturnType<NodeFS['init']> {
-    const makeDurable = (mod: { FS: unknown }) => {
-      const { filesystems, unlink } = mod.FS as FileSystem
-      const files = filesystems.NODEFS
+    const makeDurable = (mod: object) => {
+      const { NODEFS: files, FS } = mod as EngineModule
       files.stream_ops.fsync = ({ nfd }) => {
         files.tryFSOperation(() => fs.fsyncSync(nfd))
         return 0
-      }
-      // PGlite's own unlinks the target first, and a crash between the two would leave neither file.
-      files.node_ops.rename = (node, newParent, newName) => {
-        const target = join(files.realPath(newParent), newName)
-        files.tryFSOperation(() => fs.renameSync(files.realPath(node), target))
-        node.name = newName
       }
       // PGlite creates a file before it opens it. Where no descriptor is free, Postgres closes one and creates the file again.
       const [{ mknod }, { open }] = [files.node_ops, files.stream_ops]
@@ -122,7 +113,7 @@ class DurableFS extends NodeFS {
         try {
           open(stream)
         } catch (error) {
-          if (isNew) unlink(stream.path)
+          if (isNew) FS.unlink(stream.path)
           throw error
         }
       }

@@ -1,0 +1,50 @@
+#!/bin/sh
+# install.sh VERSION SOURCE: installs the binary and the systemd unit of a release, or updates them. As root.
+# SOURCE is the folder or the URL that has the files of the release: without network, a folder. Verify who made them by the
+# signature of SHA256SUMS; this script checks that they are complete. DESTDIR=/folder installs below it, for a package.
+set -eu
+version=${1:?is missing: install.sh VERSION SOURCE}
+source=${2:?is missing: install.sh VERSION SOURCE}
+case $(uname -m) in
+  x86_64) machine=x64 ;;
+  aarch64 | arm64) machine=arm64 ;;
+  *) echo "There is no binary for $(uname -m)." >&2; exit 1 ;;
+esac
+binary=prompt-signals-$version-linux-$machine
+unit=prompt-signals.service
+root=${DESTDIR:-}
+user=prompt-signals
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for file in SHA256SUMS "$binary" "$unit"; do
+  case $source in
+    http://* | https://*) curl --fail --silent --show-error --location --output "$work/$file" "$source/$file" ;;
+    *) cp "$source/$file" "$work/$file" ;;
+  esac
+done
+for file in "$binary" "$unit"; do
+  (cd "$work" && grep "  $file\$" SHA256SUMS | sha256sum --check --status) || {
+    echo "$file is not the one that SHA256SUMS names. Nothing was installed." >&2
+    exit 1
+  }
+done
+
+mkdir -p "$root/usr/local/bin" "$root/etc/systemd/system"
+# Under its name only once it is complete: a service may be starting.
+install -m 755 "$work/$binary" "$root/usr/local/bin/.prompt-signals.new"
+mv "$root/usr/local/bin/.prompt-signals.new" "$root/usr/local/bin/prompt-signals"
+install -m 644 "$work/$unit" "$root/etc/systemd/system/$unit"
+[ -z "$root" ] || exit 0
+
+id "$user" >/dev/null 2>&1 || useradd --system --shell /usr/sbin/nologin "$user"
+install -d -o "$user" -m 700 /var/lib/prompt-signals
+systemctl daemon-reload
+if systemctl is-active --quiet "$unit"; then
+  # It backs its database up before it migrates it.
+  systemctl restart "$unit"
+  exit 0
+fi
+echo 'Settings: /etc/prompt-signals.env. Without DATABASE_URL, create the database once:'
+echo "  sudo -u $user DATA_DIR=/var/lib/prompt-signals prompt-signals init"
+echo 'Then: systemctl enable --now prompt-signals'

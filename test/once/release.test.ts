@@ -1,0 +1,77 @@
+import { expect, test } from 'bun:test'
+import { cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { version } from '../../package.json'
+import { packPython } from '../../scripts/clients.ts'
+import { root } from '../clients/network.ts'
+import { testInFullRun } from '../full.ts'
+import { createFolder } from '../program.ts'
+
+async function run(command: string[], cwd: string, env = {}) {
+  const child = Bun.spawn(command, { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  return { status: await child.exited, stdout, stderr }
+}
+
+const machine = process.arch === 'x64' ? 'x64' : 'arm64'
+const binary = `prompt-signals-${version}-linux-${machine}`
+
+test('install.sh installs what SHA256SUMS names, again too, and nothing that was changed', async () => {
+  const [release, target] = [createFolder(), createFolder()]
+  const installed = join(target, 'usr/local/bin/prompt-signals')
+  const publish = (text: string) => {
+    writeFileSync(join(release, binary), text)
+    cpSync(join(root, 'deploy/prompt-signals.service'), join(release, 'prompt-signals.service'))
+    // Beside it is another file whose name begins like its.
+    writeFileSync(
+      join(release, 'SHA256SUMS'),
+      Bun.spawnSync(['sh', '-c', `cd ${release} && sha256sum prompt-signals*; echo '0  ${binary}.cdx.json'`]).stdout,
+    )
+  }
+  const install = () => run(['sh', join(root, 'deploy/install.sh'), version, release], target, { DESTDIR: target })
+  for (const text of ['first', 'second']) {
+    publish(text)
+    expect(await install()).toEqual({ status: 0, stdout: '', stderr: '' })
+    expect([readFileSync(installed, 'utf8'), statSync(installed).mode & 0o777]).toEqual([text, 0o755])
+  }
+  expect(readFileSync(join(target, 'etc/systemd/system/prompt-signals.service'), 'utf8')).toContain('[Service]')
+  writeFileSync(join(release, binary), 'changed')
+  const stderr = `${binary} is not the one that SHA256SUMS names. Nothing was installed.\n`
+  expect(await install()).toEqual({ status: 1, stdout: '', stderr })
+  writeFileSync(join(release, 'SHA256SUMS'), '')
+  expect(await install()).toEqual({ status: 1, stdout: '', stderr })
+  expect(readFileSync(installed, 'utf8')).toBe('second')
+})
+
+test('the wheel of the Python client is one, with its version', async () => {
+  const { name, content } = await packPython()
+  const folder = createFolder()
+  writeFileSync(join(folder, name), content)
+  const script = `import sys, importlib.metadata as m; sys.path.insert(0, '${name}')
+import prompt_signals; print(prompt_signals.__file__, m.version('prompt-signals'), [f.hash.value != '' for f in m.files('prompt-signals')[:4]])`
+  expect(await run(['python3', '-c', script], folder)).toMatchObject({
+    status: 0,
+    stdout: `${name}/prompt_signals.py ${version} [True, True, True, True]\n`,
+  })
+  expect(await run(['python3', '-m', 'zipfile', '-t', name], folder)).toMatchObject({ stdout: 'Done testing\n' })
+})
+
+testInFullRun(
+  'two clones in different folders release the same bytes',
+  async () => {
+    const tracked = (await run(['git', 'ls-files', '-z'], root)).stdout.split('\0').filter(Boolean)
+    const release = async (folder: string) => {
+      for (const file of tracked) {
+        mkdirSync(dirname(join(folder, file)), { recursive: true })
+        cpSync(join(root, file), join(folder, file))
+      }
+      const { status, stderr } = await run([process.execPath, 'run', 'release'], folder, { BUILD_COMMIT: 'test' })
+      if (status !== 0) throw new Error(stderr)
+      return readFileSync(join(folder, 'dist/release/SHA256SUMS'), 'utf8')
+    }
+    const first = await release(createFolder())
+    expect(first).toContain(binary)
+    expect(await release(join(createFolder(), 'another, longer name'))).toBe(first)
+  },
+  600_000,
+)
