@@ -26,7 +26,7 @@ export function restoreBackup(
   migrations: Migration[],
   lines: AsyncIterable<string>,
   onProgress: (rows: number) => void = () => {},
-): Promise<{ rows: number; version: number }> {
+): Promise<{ rows: number; version: number; disabled: number }> {
   const reader = lines[Symbol.asyncIterator]()
   return db.transaction(async (sql) => {
     try {
@@ -36,8 +36,7 @@ export function restoreBackup(
       const rows = await load(sql, tables, reader, onProgress)
       await analyse(sql, tables)
       await bringToSchema(sql, migrations)
-      await disableEndpoints(sql)
-      return { rows, version: migrations.length }
+      return { rows, version: migrations.length, disabled: await disableEndpoints(sql) }
     } catch (error) {
       // The reader verifies the checksum at the end of the file, which tells damage from a misfit.
       if (error instanceof MisfitError || isPostgresError(error)) {

@@ -104,8 +104,13 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
 }
 
 /** So that a copy of a service sends nothing until somebody enables its endpoints. */
-export const disableEndpoints = (sql: Sql) =>
-  sql`update webhook_endpoints set disabled_at = now(), disabled_reason = 'restored' where disabled_at is null`
+export async function disableEndpoints(sql: Sql): Promise<number> {
+  const rows = await sql`
+    update webhook_endpoints set disabled_at = now(), disabled_reason = 'restored'
+    where disabled_at is null
+    returning 1`
+  return rows.length
+}
 
 export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>
   sql`

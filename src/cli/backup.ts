@@ -4,6 +4,7 @@ import { writeBackup } from '../backup/write.ts'
 import { readKnownVersion } from '../db/migrations.ts'
 import { requireFileName } from '../lib/atomic_file.ts'
 import type { Input } from '../lib/input.ts'
+import { counted } from '../lib/texts.ts'
 import { build, migrations } from '../platform.ts'
 import { type Command, UsageError } from './command.ts'
 import { forCommands, onDatabase, workOn } from './database.ts'
@@ -50,7 +51,13 @@ export const commands: Command[] = [
           share = read
         }
         const lines = readBackup(args.positional(0), input as Input, { signal, onProgress })
-        output.show(await restoreBackup(db, migrations, lines, (rows) => progress.count(rows, 'rows', share)))
+        const restored = await restoreBackup(db, migrations, lines, (rows) => progress.count(rows, 'rows', share))
+        const { disabled, ...shown } = restored
+        output.show(shown)
+        if (disabled === 0) return
+        output.say(
+          `${counted(disabled, 'endpoint is', 'endpoints are')} disabled: endpoints update ENDPOINT --enabled true`,
+        )
       },
     },
   ]),

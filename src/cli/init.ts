@@ -10,9 +10,9 @@ const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
 export const commands = onDatabase([
   {
-    usage: 'init [--name N]',
+    usage: 'init [--name N] [--prompt N]',
     description:
-      'creates the first organisation with an admin key and a prompt, and prints a sign-in link and requests',
+      'creates the first organisation with an admin key, and prints a sign-in link and the command that brings prompts',
     database: 'created',
     async run({ db, clock, config, args, output }) {
       const url = serviceUrlOf(config)
@@ -25,14 +25,22 @@ export const commands = onDatabase([
       const { id: org } = await createOrganisation(db, clock, { name, plan: 'business', monthlyLimit: null })
       const owner = await requireOrganisation(db, org)
       const { key } = await createKey(db, clock, owner, { name: 'admin', scopes: presets.admin })
-      const { id: prompt } = await createPrompt(db, clock, owner, { name: 'first prompt', id: null })
+      const promptName = args.text('prompt')
+      const prompt =
+        promptName === null ? null : (await createPrompt(db, clock, owner, { name: promptName, id: null })).id
       const link = config.CONSOLE === 'on' ? linkTo(url, key) : null
       output.show({ org, prompt, key, link })
       if (args.options.json) return
+      const program = programFor(config)
       output.say(`
-Keep the key: it is not shown again. Start the service, unless it runs: ${programFor(config)} serve
+Keep the key: it is not shown again. Start the service, unless it runs: ${program} serve
 
-Then record a change, record a signal, and see the impact:
+Bring your prompts from git, with their history:
+
+${program} sync CLONE --org ${org} --create 'prompts/**/*.md'`)
+      if (prompt === null) return
+      output.say(`
+Record a change, record a signal, and see the impact:
 
 ${requestsTo(`${url}/api/v1/prompts/${prompt}`, key)}`)
     },

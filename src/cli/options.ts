@@ -100,6 +100,7 @@ export const explanations: Record<string, string> = {
   'history remove --path': 'removes what was added while a prompt was linked to this file',
   'history --base': 'id of the entry to compare with; default: the change before',
   'init --name': 'name of the organisation; default: My organisation',
+  'init --prompt': 'also creates a prompt of this name, and prints requests to try',
   'keys --monthly-limit': "signals per month with this browser key; the organisation's limit holds, too",
   'keys --prompt': 'prompt that a browser key may send signals to, by id or by unique name; repeat it for more',
   'keys ID': 'id of the key, key_…',

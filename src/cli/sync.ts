@@ -96,6 +96,10 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   })
   // Readable by all: an application of another user may read the map at any time.
   if (map !== null) await writeFileAtomically(map, (put) => put(`${JSON.stringify(result.map, null, 2)}\n`), 0o666)
+  if (repository.unpushed > 0) {
+    const ahead = counted(repository.unpushed, 'commit')
+    output.say(`The clone is ${ahead} ahead of origin/${oneLine(repository.branch)}: only pushed commits are read.`)
+  }
   output.say(oneLine(summarise(result, `${repository.name} ${repository.branch}`, isDryRun)))
 }
 

@@ -11,6 +11,8 @@ export type Repository = Remote & {
   gitDir: string
   branch: string
   tip: string
+  /** The number of commits of the clone's own branch that are not on the remote's. */
+  unpushed: number
   /** What is on the branch, by path. Paths are bytes, as text of one character per byte. */
   tree: Map<string, TreeEntry>
 }
@@ -43,7 +45,9 @@ export async function openRepository(git: Git, folder: string, wanted: Wanted): 
   const branch = wanted.branch ?? (await findDefaultBranch(git))
   const tip = await findTip(git, branch)
   if (tip === undefined) throw new Error(await explainNoTip(git, branch, wanted.branch !== null))
-  return { ...remote, gitDir, branch, tip, tree: await readTree(git, tip) }
+  // The clone may have no branch of that name.
+  const unpushed = await git.ask(['rev-list', '--count', `${tip}..${branchPrefix}${branch}`])
+  return { ...remote, gitDir, branch, tip, unpushed: Number(unpushed ?? 0), tree: await readTree(git, tip) }
 }
 
 async function findRemote(git: Git, given: string | null): Promise<Remote> {

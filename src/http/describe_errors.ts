@@ -46,7 +46,7 @@ export const described: Record<ErrorCode, DescribedError> = {
   rate_limited: {
     meaning: 'A monthly signal limit is reached, or a request rate, if the operator has set one. Nothing was recorded.',
     message:
-      'This organisation has used all 1,000 of its signals for this month. Wait until resets_at, or move to a larger plan.',
+      'This organisation has used all 1,000 of its signals for this month. Wait until resets_at, or ask the operator for more: orgs set-plan ORG PLAN --monthly-limit N.',
     fields: {
       limited_by: literals(limits, { description: 'Signals per month, or a request rate, and whose' }),
       limit: Type.Integer({ description: 'The monthly signal limit, or the allowed number of requests' }),

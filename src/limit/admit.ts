@@ -139,7 +139,7 @@ export function monthlyLimitReached(
     message:
       limitedBy === 'key_month'
         ? `This API key has used ${all}. Wait until resets_at, or raise the limit of the key.`
-        : `This organisation has used ${all}. Wait until resets_at, or move to a larger plan.`,
+        : `This organisation has used ${all}. Wait until resets_at, or ask the operator for more: orgs set-plan ORG PLAN --monthly-limit N.`,
     context: { limited_by: limitedBy, limit, used, resets_at: month.resetsAt },
     headers: { ...limitHeaders({ used, limit }, month), 'retry-after': String(month.secondsLeft) },
   }

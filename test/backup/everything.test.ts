@@ -82,7 +82,7 @@ test('a table that a later migration adds is backed up and restored, to the last
     select tablename::text as name from pg_tables where schemaname = 'public'`
   expect([...tables, 'schema_migrations'].sort()).toEqual(all.map(({ name }) => name).sort())
 
-  expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 4, version: schema.length })
+  expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 4, version: schema.length, disabled: 0 })
   expect((await backUp(target)).slice(1)).toEqual(lines.slice(1))
   const look = (db: Db) => db.sql`select a::text as text, longer from a_children a order by id`
   expect(await look(target)).toEqual(await look(source))
@@ -114,7 +114,7 @@ test('a backup of an older release is restored and migrated; one of a newer rele
   const [source, target] = [await openMigrated(''), await openEmpty()]
   const lines = await backUp(source)
   const schema = [...migrations, later]
-  expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 0, version: schema.length })
+  expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 0, version: schema.length, disabled: 0 })
   expect(await target.sql`select count(*)::int as n from z_parents`).toEqual([{ n: 0 }])
 
   const newer = await backUp(target)

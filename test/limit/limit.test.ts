@@ -35,7 +35,7 @@ test('at the limit the answer is 429 with limit, used and the time of the reset'
       error: {
         code: 'rate_limited',
         message:
-          'This organisation has used all 2 of its signals for this month. Wait until resets_at, or move to a larger plan.',
+          'This organisation has used all 2 of its signals for this month. Wait until resets_at, or ask the operator for more: orgs set-plan ORG PLAN --monthly-limit N.',
         limited_by: 'organisation_month',
         limit: 2,
         used: 2,

@@ -430,6 +430,23 @@ test.each<[string, string, string | null, string?]>([
   },
 )
 
+test('commits that were not pushed are counted, not read', async () => {
+  const { git, change, folder } = begin()
+  const open = () =>
+    openRepository(createGit(folder, gitEnvironment, new AbortController().signal), folder, {
+      branch: 'main',
+      repository: null,
+    })
+  const pushed = git('rev-parse', 'HEAD')
+  expect(await open()).toMatchObject({ tip: pushed, unpushed: 0 })
+  git('update-ref', 'refs/remotes/origin/main', 'HEAD')
+  change('Not pushed')
+  expect(await open()).toMatchObject({ tip: pushed, unpushed: 1 })
+  git('checkout', '--quiet', '--detach')
+  git('branch', '--quiet', '--delete', '--force', 'main')
+  expect(await open()).toMatchObject({ tip: pushed, unpushed: 0 })
+})
+
 test('the authors of a merge are those of its commits, of a squash who wrote it', async () => {
   const marge = { author: 'Marge <marge@example.com>' }
   const clone = grow(`${beginning}

@@ -13,9 +13,10 @@ test('an empty service says how to begin: init prints a link that signs in, and 
   const { port } = new URL(server.url)
   expect(hint()).toStartWith(`DATA_DIR='${DATA_DIR}' PORT=${port} `)
   expect(hint()).toEndWith(' init')
-  const shown = await Bun.$`sh -c ${hint() as string}`.text()
+  const shown = await Bun.$`sh -c ${`${hint()} --prompt first`}`.text()
   const [, address, key] = /^link +(\S+)\/#key=(\S+)$/m.exec(shown) as RegExpExecArray
   expect(address).toBe(server.url)
+  expect(shown).toMatch(/ sync CLONE --org org_\w+ --create 'prompts\/\*\*\/\*\.md'$/m)
   const lines = shown.trimEnd().split('\n').slice(-3)
   const answers = await Promise.all(lines.slice(0, 2).map((line) => Bun.$`sh -c ${line}`.quiet().json()))
   expect(answers).toMatchObject([{ data: { action: 'deployed' } }, { data: { value: 'positive' } }])
@@ -31,11 +32,11 @@ test('an empty service says how to begin: init prints a link that signs in, and 
   expect(restarted.stdout()).not.toContain('no organisation yet')
 })
 
-test('init works on Postgres too, with the name that is given', async () => {
+test('init works on Postgres too, with the name that is given, and makes a prompt only on request', async () => {
   const database = await closeAfterTest(createDatabase())
   const operator = createOperator({ ...database.settings, PORT: '3000' })
   const made = await operator.one('init', '--name', 'Acme')
   expect(made).toMatchObject({ key: expect.stringMatching(/^psk_/), link: expect.stringContaining(made.key) })
   expect(await operator.json('orgs', 'list')).toMatchObject([{ id: made.org, name: 'Acme', plan: 'business' }])
-  expect(await operator.json('prompts', 'list', '--org', 'Acme')).toMatchObject([{ id: made.prompt }])
+  expect(await operator.json('prompts', 'list', '--org', 'Acme')).toEqual([])
 })
