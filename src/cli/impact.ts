@@ -8,6 +8,7 @@ import {
   describeChange,
   describeRateChange,
   describeSides,
+  describeWander,
   shortenCommit,
   showDifference,
   verdictSigns,
@@ -52,6 +53,7 @@ function showImpact({ args, output }: Context, { data, pagination, rate_changed:
   const [newest] = data
   if (newest) {
     output.say(describeChange(newest, args.text('base') !== null))
+    if (newest.wander) output.say(describeWander(newest.wander))
     if (rateChanged) output.say(describeRateChange(rateChanged))
     output.say(`${comparisonKinds.beforeAfter}\n`)
   }

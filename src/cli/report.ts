@@ -1,5 +1,6 @@
+import type { RateChange } from '../impact/rate_change.ts'
 import type { ChangeImpact } from '../impact/schema_changes.ts'
-import { comparisonKinds, nameAuthors, nameChange, verdictSigns } from '../impact/sentence.ts'
+import { comparisonKinds, describeRateChange, nameAuthors, nameChange, verdictSigns } from '../impact/sentence.ts'
 import { maxPageSize, writeParams } from '../lib/params.ts'
 import { pullRequestWords } from '../lib/repository_links.ts'
 import { counted, oneLine } from '../lib/texts.ts'
@@ -44,10 +45,13 @@ function reportQuery(args: Arguments, now: Date): ReportQuery {
   if (commit !== null && !/^[\x21-\x7e]{7,100}$/.test(commit)) {
     throw new UsageError(`--commit must be a hash, or at least its first 7 characters, not "${commit}"`)
   }
-  const isOfOne = pullRequest !== null || commit !== null
-  const since = isOfOne && args.text('since') === null ? null : parseSince(args.text('since') ?? `${defaultDays}d`, now)
+  const isWhole = isOfOne({ pullRequest, commit }) && args.text('since') === null
+  const since = isWhole ? null : parseSince(args.text('since') ?? `${defaultDays}d`, now)
   return { since, prompt: args.text('prompt'), pullRequest, commit }
 }
+
+const isOfOne = ({ pullRequest, commit }: Pick<ReportQuery, 'pullRequest' | 'commit'>): boolean =>
+  pullRequest !== null || commit !== null
 
 function parseSince(text: string, now: Date): Date {
   const given = /^(\d{1,5})d$/.exec(text)
@@ -66,10 +70,13 @@ type ReportQuery = {
   commit: string | null
 }
 
-type Report = { changes: ChangeImpact[]; complete: boolean }
+type MovedRate = { prompt: { id: string; name: string }; rate_changed: RateChange | null }
+
+type Report = { changes: ChangeImpact[]; moved: MovedRate[]; complete: boolean }
 
 /** Reads the changes of a report, in the order of the service: worse ones first, those without signals last. */
 export async function readReport(call: Call, { since, prompt, pullRequest, commit }: ReportQuery): Promise<Report> {
+  const moved = isOfOne({ pullRequest, commit }) ? [] : await readMovedRates(call, prompt)
   const query = { since, prompt, pr: pullRequest, commit, limit: maxPageSize }
   // A change that is recorded meanwhile shifts the pages, so one may come twice.
   const found = new Map<number, ChangeImpact>()
@@ -77,8 +84,15 @@ export async function readReport(call: Call, { since, prompt, pullRequest, commi
     const answer = await call('GET', `/changes?${writeParams({ ...query, page })}`)
     for (const one of dataOf<ChangeImpact[]>(answer)) found.set(one.change.id, one)
     const { pagination, complete } = answer.body as { pagination: { total_pages: number }; complete: boolean }
-    if (page >= pagination.total_pages) return { changes: [...found.values()], complete }
+    if (page >= pagination.total_pages) return { changes: [...found.values()], moved, complete }
   }
+}
+
+/** Reads the rates that changed, but not in git: of one prompt, or of those with the most signals. */
+async function readMovedRates(call: Call, prompt: string | null): Promise<MovedRate[]> {
+  const answer = await call('GET', `/impact?${writeParams({ search: prompt, sort: 'signals', limit: maxPageSize })}`)
+  const isWanted = ({ id, name }: MovedRate['prompt']) => prompt === null || prompt === id || prompt === name
+  return dataOf<MovedRate[]>(answer).filter((one) => one.rate_changed !== null && isWanted(one.prompt))
 }
 
 /** How a report is written. `plain` escapes a string of a client. */
@@ -95,27 +109,35 @@ const maxShown = 100
 
 /** Writes a report of changes since a day, or of all. Changes link to the console at `consoleUrl`, if that is known. */
 export function writeReport(
-  { changes, complete }: Report,
+  { changes, moved, complete }: Report,
   { since, pullRequest, commit }: ReportQuery,
   style: Style,
   consoleUrl: string,
 ): string {
   const range = since ? ` since ${since.toISOString().slice(0, 10)}` : ''
-  if (changes.length === 0) return `No prompt changes${range}.\n`
-  const isOfOne = pullRequest !== null || commit !== null
-  const told = changes.filter(({ signals }) => isOfOne || signals.total > 0)
+  if (changes.length + moved.length === 0) return `No prompt changes${range}.\n`
+  const told = changes.filter(({ signals }) => isOfOne({ pullRequest, commit }) || signals.total > 0)
+  const linkPrompt = (path: string) => (consoleUrl ? [style.link(`${consoleUrl}/prompts/${path}`, 'console')] : [])
   const items = told.slice(0, maxShown).map(({ prompt, sentence, change, verdict, signals }) => {
     const name = style.plain(nameChange(change))
     const details = [
       [change.title, nameAuthors(change)].flatMap((text) => (text ? style.plain(text) : [])).join(', by '),
       counted(signals.total, 'signal'),
-      ...(consoleUrl ? [style.link(`${consoleUrl}/prompts/${prompt.id}?change=${change.id}`, 'console')] : []),
+      ...linkPrompt(`${prompt.id}?change=${change.id}`),
     ]
     // The sentence names the change once.
     const linked = change.pr_url
       ? style.plain(sentence).replace(name, () => style.link(change.pr_url as string, name))
       : style.plain(sentence)
     return style.item(verdict ? verdictSigns[verdict] : '·', style.plain(prompt.name), linked, details)
+  })
+  const movedItems = moved.flatMap(({ prompt, rate_changed: rate }) => {
+    if (!rate) return []
+    const sign = verdictSigns[rate.difference.value > 0 ? 'better' : 'worse']
+    return style.item(sign, style.plain(prompt.name), describeRateChange(rate), [
+      'no change went live on these days',
+      ...linkPrompt(prompt.id),
+    ])
   })
   const silent = changes.length - told.length
   const notes = [
@@ -127,7 +149,7 @@ export function writeReport(
   const title =
     pullRequest === null ? `Prompt changes${range}` : `This ${pullRequestWords(changes[0]?.change.pr_url).noun}`
   const head = style.head(`${title}: ${told.length > 0 ? countVerdicts(told) : 'none with signals'}`)
-  const blocks = [head, items.join('\n'), ...notes, style.note(comparisonKinds.beforeAfter)]
+  const blocks = [head, [...items, ...movedItems].join('\n'), ...notes, style.note(comparisonKinds.beforeAfter)]
   return `${blocks.filter(Boolean).join('\n\n')}\n`
 }
 

@@ -10,13 +10,14 @@ import type { PromptRow } from '../prompts/schema.ts'
 import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf } from './rate.ts'
-import { compareChanges } from './read.ts'
+import type { RateChange } from './rate_change.ts'
+import { findRateChanges, readChangeCounts, showImpacts } from './read.ts'
 import type { Impact } from './schema.ts'
 import { maxSortedPrompts, type OverviewQuery, type RecentSignals } from './schema.ts'
 import { selectNewestChanges } from './store.ts'
 import { type SortedList, selectSortedPrompts } from './store_lists.ts'
 
-type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
+type PromptImpact = { prompt: PromptRow; latest: Impact | null; rate_changed: RateChange | null; recent: RecentSignals }
 type Page = CursorPage<PromptImpact>
 
 const shownDays = 30
@@ -47,7 +48,8 @@ export function createOverview({ db, clock, rollup }: Services) {
     const startedAt = performance.now()
     const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
     const filters = { search, archived }
-    const days = daysUntil(clock.now())
+    const now = clock.now()
+    const days = daysUntil(now)
     const [from, until] = [days[0], days.at(-1)] as [Date, Date]
     const { data: listed, ...page } = await limited(() =>
       sort === null
@@ -63,7 +65,7 @@ export function createOverview({ db, clock, rollup }: Services) {
     for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
       const some = prompts.slice(start, start + promptsPerTransaction)
       const ids = some.map(({ id }) => rowIds.get(id) as number)
-      const read = (sql: Sql) => readSummaries(sql, organisationId, ids, days, margin)
+      const read = (sql: Sql) => readSummaries(sql, organisationId, ids, { now, days, margin })
       const summaries = await limited(() =>
         db.transaction(read, { tenant: organisationId, deadline }, 'repeatable read'),
       )
@@ -76,18 +78,22 @@ export function createOverview({ db, clock, rollup }: Services) {
     share(JSON.stringify([organisationId, query]), () => readPage(organisationId, query, deadline))
 }
 
-async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], days: Date[], margin: number) {
+type Summarised = { now: Date; days: Date[]; margin: number }
+
+async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], { now, days, margin }: Summarised) {
   const [live, recent] = await Promise.all([
     selectNewestChanges(sql, organisationId, promptIds),
     selectSpanCounts(sql, organisationId, promptIds, days),
   ])
   const liveIds = live.map(({ id }) => id)
-  const impacts = await compareChanges(sql, organisationId, promptIds, liveIds, margin)
-  const impactOf = new Map(impacts.map((impact) => [impact.change.id, impact]))
+  const known = await readChangeCounts(sql, organisationId, promptIds, liveIds)
+  const impactOf = new Map(showImpacts(known, liveIds, margin).map((impact) => [impact.change.id, impact]))
   const latestOf = new Map(live.map((change) => [change.prompt_id, impactOf.get(change.id)]))
+  const rateChangeOf = new Map(findRateChanges(known, now).map(({ promptId, found }) => [promptId, found]))
   const recentOf = Map.groupBy(recent, (row) => row.promptId)
   return promptIds.map((id) => ({
     latest: latestOf.get(id) ?? null,
+    rate_changed: rateChangeOf.get(id) ?? null,
     recent: describeDays(recentOf.get(id) ?? [], days),
   }))
 }

@@ -107,7 +107,7 @@ export type News = { decided: { promptId: number; impact: DecidedImpact }[]; rat
 type LiveRateChange = { promptId: number; change: Impact['change']; found: RateChange }
 
 /** The live changes whose rate changed by itself. */
-const findRateChanges = ({ changes, counts }: KnownChanges, now: Date): LiveRateChange[] =>
+export const findRateChanges = ({ changes, counts }: KnownChanges, now: Date): LiveRateChange[] =>
   [...changes.values()].flatMap((change) => {
     const found = change.live_until === null && findRateChange(daysOf(counts.get(change.id) as ChangeCounts), now)
     return found ? { promptId: change.prompt_id, change: showTitledEntry(change), found } : []
@@ -185,7 +185,7 @@ export async function compareChanges(
   return showImpacts(await readChangeCounts(sql, organisationId, promptIds, ids), ids, margin, pair)
 }
 
-const showImpacts = (known: KnownChanges, ids: number[], margin: number, pair?: Pair): Impact[] =>
+export const showImpacts = (known: KnownChanges, ids: number[], margin: number, pair?: Pair): Impact[] =>
   ids.flatMap((id) => showImpact(known, id, margin, pair && (id === pair.head ? pair.base : null)) ?? [])
 
 type Base = { change: Change; skipped: number }

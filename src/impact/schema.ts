@@ -208,6 +208,7 @@ const PromptImpact = Type.Object(
       Type.Object(Impact.properties),
       'The live change, compared with the one before it; null without changes',
     ),
+    rate_changed: nullable(RateChange, 'The rate of the live change moved in the last 7 days, and nothing in git did'),
     recent: RecentSignals,
   },
   { title: 'PromptImpact' },
@@ -216,6 +217,7 @@ const PromptImpact = Type.Object(
 export const PromptImpactList = cursorPageOf(PromptImpact, {
   prompt: examplePrompt,
   latest: exampleImpact,
+  rate_changed: null,
   recent: {
     positive: 750,
     negative: 250,

@@ -96,6 +96,9 @@ function nameBase({ skipped, ...change }: Change & { skipped: number }): string 
   return `${nameChange(change)} (${between} had too few signals)`
 }
 
+export const describeWander = ({ points, days }: { points: number; days: number }): string =>
+  `Without changes, the rate wanders by ${points.toFixed(1)} points (${days} days of past).`
+
 /** Describes a rate that changed while one change was live. */
 export function describeRateChange(changed: { from: string; until: string; after: Estimate; difference: Estimate }) {
   const { from, to, points, low, high } = showDifference(changed.after, changed.difference)

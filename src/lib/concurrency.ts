@@ -118,7 +118,7 @@ export function createSemaphore({
         dequeue(waiter, queue)
         reject(rejectWith('timeout'))
       }
-      const ms = Math.min(patienceMs, deadline - performance.now())
+      const ms = Math.max(Math.min(patienceMs, deadline - performance.now()), 0)
       const timer = ms < Number.POSITIVE_INFINITY ? setTimeout(onTimeout, ms) : undefined
       const waiter: Waiter = {
         ...request,

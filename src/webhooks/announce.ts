@@ -57,8 +57,8 @@ async function announceMonth(db: Db, now: Date, { name: month, date }: Month): P
   if (failures.length > 0) throw failures[0]
 }
 
-/** How many prompts are checked together. A transaction holds the embedded engine's one connection. */
-const promptsPerStep = 25
+/** How many prompts are checked together. A transaction holds the embedded engine's one connection, so there it is short. */
+const promptsPerStep = { server: 25, embedded: 5 }
 /** Without new signals, prompts are checked this often: one may no longer be archived, or have imported signals. */
 const checkAnywayMs = 10 * minuteMs
 /** Which changes are watched: the live one, and the newest of the last days. */
@@ -72,6 +72,7 @@ type Options = { isStopping(): boolean; onFailure(error: unknown): void }
  * each. Runs on one replica at a time (advisory lock): the others skip.
  */
 export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping, onFailure }: Options) {
+  const stepPrompts = db.isEmbedded ? promptsPerStep.embedded : promptsPerStep.server
   /** What was known of each organisation when all of its prompts were last checked. */
   const complete = new Map<number, { version: string; checkedAt: number }>()
 
@@ -87,12 +88,12 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
       for (const [organisationId, turn] of turns) {
         if (isStopping()) return
         const startedAt = performance.now()
-        const prompts = await selectNextPrompts(db.sql, organisationId, turn.lastId, promptsPerStep)
+        const prompts = await selectNextPrompts(db.sql, organisationId, turn.lastId, stepPrompts)
         const result = await checkPrompts(organisationId, prompts.filter(mustBeChecked))
         if (result === 'locked') return
         if (result === 'failed') turn.hasFailed = true
         turn.lastId = prompts.at(-1)?.id ?? 0
-        if (prompts.length < promptsPerStep) {
+        if (prompts.length < stepPrompts) {
           turns.delete(organisationId)
           if (!turn.hasFailed) complete.set(organisationId, { version: turn.version, checkedAt })
         }

@@ -284,7 +284,7 @@ test('the list of prompts has the live change and the last 30 days of each', asy
   const recent = { ...side(808, 1_010), total: 1_010, rate, days }
   expect(status).toBe(200)
   expect(body).toEqual({
-    data: [{ prompt: shown.body.data, latest: impactOfThird(), recent }],
+    data: [{ prompt: shown.body.data, latest: impactOfThird(), rate_changed: null, recent }],
     pagination: { per_page: 25, next_cursor: null },
   })
 })
@@ -304,4 +304,5 @@ test('a rate that changed while one change was live is shown beside the changes'
   expect(changed.difference.value).toBeCloseTo(changed.after.value - 0.75, 5)
   expect(changed.difference.high).toBeLessThan(0)
   expect((await read('?page=2&limit=1', other)).body.rate_changed).toBeNull()
+  expect((await service.get('/impact', other.key)).body.data[0].rate_changed).toEqual(changed)
 })

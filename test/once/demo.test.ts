@@ -103,8 +103,8 @@ test.each(['2026-03-01T00:00:00.500Z', '2026-05-31T23:59:59.000Z', '2026-11-15T1
     const operator = createOperator(settings)
     const documented = await Bun.file(join(import.meta.dir, '../../docs/signals.md')).text()
     for (const more of [[], ['--base', '3', '--head', '6', '--margin', '0.08']]) {
-      const [sentence] = (await operator.plain('impact', '--prompt', greeting, ...more)).split('\n')
-      expect(documented).toContain(`\n${sentence}\n`)
+      const [sentence, wander] = (await operator.plain('impact', '--prompt', greeting, ...more)).split('\n')
+      expect(documented).toContain(`\n${sentence}\n${wander}\n`)
     }
     expect(await verdictsOf(operator, await operator.json('prompts', 'list', '--org', org))).toEqual(verdicts)
   },

@@ -21,7 +21,7 @@ const changeOf = (id: number, verdict: ChangeImpact['verdict'], more = {}): Chan
 const all = { since: new Date('2026-11-01T00:00:00.000Z'), prompt: null, pullRequest: null, commit: null }
 
 const reportOf = (changes: ChangeImpact[], query = {}, complete = true) =>
-  writeReport({ changes, complete }, { ...all, since: new Date(0), ...query }, markdownStyle, '')
+  writeReport({ changes, moved: [], complete }, { ...all, since: new Date(0), ...query }, markdownStyle, '')
 
 test('a report reads every page, and a change that two show, because another was recorded meanwhile, once', async () => {
   const recorded = [changeOf(1, 'worse'), changeOf(2, 'better')]
@@ -59,6 +59,43 @@ test('changes without signals are one line, unless one pull request is asked for
   expect(linesOf([silent], { pullRequest: '7', since: null })).toEqual([
     '**This pull request: 1 undecided**',
     expect.stringMatching(/^- \? .*0 signals$/s),
+  ])
+})
+
+test('a report of a time names the rates that changed, but not in git', async () => {
+  const estimate = (value: number) => ({ value, low: value - 0.05, high: value + 0.05 })
+  const rate_changed = {
+    ...{ from: '2026-11-08', until: '2026-11-14' },
+    ...{ before: estimate(0.75), after: estimate(0.55), difference: estimate(-0.2) },
+  }
+  const prompt = (name: string) => ({ id: `pmt_${name}`, name })
+  const overview = [
+    { prompt: prompt('a'), rate_changed },
+    { prompt: prompt('b'), rate_changed: null },
+    { prompt: prompt('ab'), rate_changed },
+  ]
+  const service: Call = async (_, path) => {
+    const data = path === '/impact?sort=signals&limit=100' || path.startsWith('/impact?search=a&') ? overview : []
+    return { status: 200, text: '', body: { data, pagination: { total_pages: 1 } } }
+  }
+  const namesOf = async (query: object) =>
+    (await readReport(service, { ...all, ...query })).moved.map(({ prompt }) => prompt.name)
+  expect([await namesOf({}), await namesOf({ prompt: 'a' }), await namesOf({ pullRequest: '7' })]).toEqual([
+    ['a', 'ab'],
+    ['a'],
+    [],
+  ])
+  const text = writeReport(
+    { changes: [], moved: overview.slice(0, 1), complete: true },
+    all,
+    markdownStyle,
+    'https://p',
+  )
+  expect(text.split('\n').slice(0, 4)).toEqual([
+    '**Prompt changes since 2026-11-01: none with signals**',
+    '',
+    '- ▼ **a**: Changed, but not in git: 75.0 → 55.0 % positive from 2026-11-08 to 2026-11-14 (−20.0 points, between −25.0 and −15.0).  ',
+    '  no change went live on these days · [console](<https://p/prompts/pmt_a>)',
   ])
 })
 

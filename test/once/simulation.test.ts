@@ -82,10 +82,11 @@ const medianOf = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[Math.f
 const repeat = (run: (number: number) => number | undefined) =>
   Array.from({ length: runs }, (_, index) => run(seed + index)).filter((day) => day !== undefined)
 
+/** In percent, as in the table of docs/signals.md. */
 const still: [string, History, number][] = [
-  ['signals are independent', { perDay: 100 }, 5],
-  ['days differ by 3 points', { perDay: 500, drift: 0.03 }, 5],
-  ['the rate drifts by 2 points', { perDay: 500, drift: 0.02, correlation: 0.95 }, 5],
+  ['signals are independent', { perDay: 100 }, 2],
+  ['days differ by 3 points', { perDay: 500, drift: 0.03 }, 2],
+  ['the rate drifts by 2 points', { perDay: 500, drift: 0.02, correlation: 0.95 }, 4],
   ['the rate drifts by 4 points', { perDay: 500, drift: 0.04, correlation: 0.9 }, 8],
   ['it drifts by 4 points, with few signals', { perDay: 100, drift: 0.04, correlation: 0.9 }, 15],
   ['it drifts by 4 points, without a past', { perDay: 500, drift: 0.04, correlation: 0.9, past: 0 }, 15],
