@@ -24,7 +24,7 @@ export async function offerDemo({ config, clock, output }: Context, db: Db, url:
   const [prompt] = await createDemoPrompts(db, clock, owner)
 
   output.say(`
-The demo organisation ${org} has a key, and three prompts with six weeks of history and signals.
+The demo organisation ${org} has a key that may do everything, and four prompts with six weeks of history and signals.
 ${config.CONSOLE === 'on' ? `\nSee it: ${linkTo(config.PUBLIC_URL ?? url, key)}\n` : ''}
 Try it:
 
@@ -35,7 +35,8 @@ export async function createDemoPrompts(db: Db, clock: Clock, owner: Owner): Pro
   const now = clock.now()
   const ids: string[] = []
   for (const { name, history, signals } of generateDemoData(now)) {
-    const { id } = await createPrompt(db, clock, owner, { name, id: null })
+    // The documents name these ids.
+    const { id } = await createPrompt(db, clock, owner, { name, id: `pmt_${name}` })
     const prompt = await requirePrompt(db.sql, id)
     for (const entry of history) await recordEntry(db, clock, prompt, entry)
     const record = createPastRecorder(db, now, prompt)

@@ -1,6 +1,6 @@
 import { dayMs } from '../lib/times.ts'
 
-// Six weeks of three invented prompts. Times are relative to the start of the current day, UTC, so that every day has the
+// Six weeks of invented prompts, and an experiment. Times are relative to the start of the current day, UTC, so that every day has the
 // same signals and every verdict is the same, whenever the demo starts.
 
 const people = {
@@ -14,6 +14,7 @@ type Change = ReturnType<typeof change>
 const pulls = {
   3: { branch: 'shorter', openedDaysAgo: 34.6, openedAs: 'eccbc87e4b5ce2fe28308fd9f2a7baf3c1f2a660' },
   7: { branch: 'warmer', openedDaysAgo: 14.4, openedAs: 'c9f0f895fb98ab9159f51fd0297e236d5e1b7c33' },
+  12: { branch: 'kinder', openedDaysAgo: 9.4, openedAs: 'aab3238922bcc25a6f606eb525ffdc56f1c0a9d2' },
   11: { branch: 'bullets', openedDaysAgo: 5.2, openedAs: '1f0e3dad99908345f7439f8ffabdffc4c0d4ae35' },
 }
 
@@ -26,7 +27,10 @@ const change = (
   pr?: keyof typeof pulls,
 ) => ({ daysAgo, by, title, commit, rate, pr })
 
-type DemoPrompt = { name: string; signalsADay: number; changes: Change[] }
+/** A pull request whose head some of the users get since then. */
+type Trial = { daysAgo: number; change: Change; share: number }
+
+type DemoPrompt = { name: string; signalsADay: number; changes: Change[]; trial?: Trial }
 
 const demoPrompts: DemoPrompt[] = [
   {
@@ -55,12 +59,21 @@ const demoPrompts: DemoPrompt[] = [
       change(4.6, 'bob', 'Answer in bullets', 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52', 0.8, 11),
     ],
   },
+  {
+    name: 'refund',
+    signalsADay: 130,
+    changes: [change(14.2, 'eve', 'Add refund', 'c51ce410c124a10e0db5e4b97fc2af39f1c0a9d2', 0.67)],
+    trial: { daysAgo: 9, change: change(9.4, 'ada', 'Apologise first', pulls[12].openedAs, 0.79, 12), share: 0.3 },
+  },
 ]
 
 export function generateDemoData(now: Date) {
   return demoPrompts.map((prompt, index) => ({
     name: prompt.name,
-    history: prompt.changes.flatMap((change) => entriesOf(change, now)),
+    history: [
+      ...prompt.changes.flatMap((change) => entriesOf(change, now)),
+      ...(prompt.trial ? entriesOf(prompt.trial.change, now).slice(0, 1) : []),
+    ],
     signals: signalsOf(prompt, now, createRandom(index + 22)),
   }))
 }
@@ -91,15 +104,18 @@ function entriesOf({ daysAgo, by, title, commit, pr }: Change, now: Date) {
 }
 
 /** Most signals come by day and on workdays. Some name a commit. */
-function signalsOf({ signalsADay, changes }: DemoPrompt, now: Date, random: () => number) {
+function signalsOf({ signalsADay, changes, trial }: DemoPrompt, now: Date, random: () => number) {
   const [first] = changes as [Change, ...Change[]]
   return drawDays(-first.daysAgo, 0.5, signalsADay, random).map((day) => {
     const live = changes.findLastIndex(({ daysAgo }) => -daysAgo <= day)
     const since = day + (changes[live] as Change).daysAgo
     // Some sessions started before the change and continue with the old version.
     const isOld = live > 0 && since < 0.5 && random() < 0.3
-    const { rate, commit } = changes[isOld ? live - 1 : live] as Change
-    const named = isOld || random() < 0.45 ? { commit_sha: random() < 0.3 ? commit.slice(0, 7) : commit } : {}
+    const running = trial && day >= -trial.daysAgo ? trial : undefined
+    const isHead = running !== undefined && random() < running.share
+    const { rate, commit } = isHead ? running.change : (changes[isOld ? live - 1 : live] as Change)
+    const named =
+      running || isOld || random() < 0.45 ? { commit_sha: random() < 0.3 ? commit.slice(0, 7) : commit } : {}
     const session = Math.floor(random() * 65_536)
       .toString(16)
       .padStart(4, '0')

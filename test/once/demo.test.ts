@@ -12,6 +12,7 @@ const verdicts = {
   greeting: ['better', 'worse', 'undecided', null],
   farewell: ['worse', null],
   summary: ['undecided', null],
+  refund: [null],
 }
 
 async function startDemo(settings: Record<string, string | undefined>, lastWords: string) {
@@ -106,6 +107,10 @@ test.each(['2026-03-01T00:00:00.500Z', '2026-05-31T23:59:59.000Z', '2026-11-15T1
       const [sentence, wander] = (await operator.plain('impact', '--prompt', greeting, ...more)).split('\n')
       expect(documented).toContain(`\n${sentence}\n${wander}\n`)
     }
+    const guide = await Bun.file(join(import.meta.dir, '../../docs/experiments.md')).text()
+    const [command = ''] = /^ *prompt-signals compare .*$/m.exec(guide) ?? []
+    const [sides] = (await operator.plain(...command.trim().split(' ').slice(1))).split('\n')
+    expect(guide).toContain(`   ${sides}\n`)
     expect(await verdictsOf(operator, await operator.json('prompts', 'list', '--org', org))).toEqual(verdicts)
   },
 )
