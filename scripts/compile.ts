@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import { makeButton, makeConsole } from './console.ts'
+import { makeGuides } from './guides.ts'
 
 export const targets = ['bun-linux-x64', 'bun-linux-arm64', 'bun-linux-x64-musl', 'bun-linux-arm64-musl'] as const
 export type Target = (typeof targets)[number]
@@ -10,6 +11,7 @@ export type Target = (typeof targets)[number]
 export async function compile(outfile: string, target?: Target): Promise<string[]> {
   const inConsole = await makeConsole()
   await makeButton()
+  await makeGuides()
   const result = await Bun.build({
     // The thread of the embedded engine is started by its path, so it is an entry point of its own.
     entrypoints: ['src/main.ts', 'src/db/embedded_worker.ts'],

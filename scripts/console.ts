@@ -1,15 +1,15 @@
 // Makes generated/console.bundle: the files of the console under names of their content, compressed, in one JSON object;
 // and generated/feedback.bundle, the button for web pages.
-import { mkdir, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { basename, join } from 'node:path'
+import { packFile, writeGenerated } from './bundle.ts'
+import { makeGuides } from './guides.ts'
 
 const root = join(import.meta.dirname, '..')
-const generated = join(root, 'generated')
 
 if (import.meta.main) {
   await makeConsole()
   await makeButton()
+  await makeGuides()
 }
 
 /** What is in the bundle, as paths. Ends the process when it cannot be built. */
@@ -29,10 +29,12 @@ export async function makeConsole(): Promise<string[]> {
     throw: false,
   })
   requireSuccess(result)
-  const packed = await Promise.all(result.outputs.map(pack))
+  const packed = await Promise.all(
+    result.outputs.map(async (file) => pack(Buffer.from(await file.arrayBuffer()), file.path)),
+  )
   const nameOf = (ending: string) => packed.find(([name]) => new RegExp(`^main-\\w+\\.${ending}$`).test(name))?.[0]
   const bundle = { script: nameOf('js'), style: nameOf('css'), files: Object.fromEntries(packed) }
-  await write('console.bundle', JSON.stringify(bundle))
+  await writeGenerated('console.bundle', JSON.stringify(bundle))
   return Object.keys(result.metafile?.inputs ?? {})
 }
 
@@ -40,7 +42,7 @@ export async function makeButton(): Promise<void> {
   const entrypoints = [join(root, 'clients/button/feedback.ts')]
   const result = await Bun.build({ entrypoints, target: 'browser', format: 'iife', minify: true, throw: false })
   requireSuccess(result)
-  await write('feedback.bundle', (await result.outputs[0]?.text()) ?? '')
+  await writeGenerated('feedback.bundle', (await result.outputs[0]?.text()) ?? '')
 }
 
 function requireSuccess({ logs, success }: Bun.BuildOutput): void {
@@ -48,23 +50,7 @@ function requireSuccess({ logs, success }: Bun.BuildOutput): void {
   if (!success) process.exit(1)
 }
 
-/** Another install may be at work beside this one: each writes its own file, and the last rename wins. */
-async function write(name: string, content: string): Promise<void> {
-  const path = join(generated, name)
-  await mkdir(generated, { recursive: true })
-  await writeFile(`${path}.${process.pid}`, content)
-  await rename(`${path}.${process.pid}`, path)
-}
-
-async function pack(file: Bun.BuildArtifact): Promise<[string, { type: string; gzip: string; br: string }]> {
-  const content = Buffer.from(await file.arrayBuffer())
-  const type = file.path.endsWith('.css') ? 'text/css' : 'text/javascript'
-  return [
-    file.path.replace(/^.*\//, ''),
-    {
-      type: `${type}; charset=utf-8`,
-      gzip: gzipSync(content, { level: 9 }).toString('base64'),
-      br: brotliCompressSync(content).toString('base64'),
-    },
-  ]
+function pack(content: Uint8Array, path: string): [string, ReturnType<typeof packFile>] {
+  const type = path.endsWith('.css') ? 'text/css' : 'text/javascript'
+  return [basename(path), packFile(`${type}; charset=utf-8`, content)]
 }

@@ -5,6 +5,7 @@ import { githubEventRoutes } from './github/routes.ts'
 import { consoleOffRoutes, consoleRoutes, feedbackRoutes } from './http/console.ts'
 import { describeOperation } from './http/describe.ts'
 import { docsRoutes } from './http/docs.ts'
+import { guideRoutes } from './http/guides.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/middleware.ts'
 import { answerPreflight, type RequestContext } from './http/request_context.ts'
 import { mcpRoutes } from './mcp/routes.ts'
@@ -21,6 +22,7 @@ export function createApp(
   const console = servesConsole ? consoleRoutes(wrapper) : undefined
   const others = [
     docsRoutes(wrapper, documented, servesConsole),
+    guideRoutes(wrapper),
     console ?? consoleOffRoutes(wrapper),
     ...(servesButton ? [feedbackRoutes(wrapper)] : []),
     healthRoutes(services, wrapper),

@@ -6,9 +6,11 @@ import { useOwnKeyQuery } from './client/organisation.ts'
 import { retryFailed } from './client/query.ts'
 import { usePlace } from './client/router.ts'
 import { useSession } from './client/use_session.ts'
+import { AllChanges } from './pages/all_changes.tsx'
 import { Audit } from './pages/audit.tsx'
 import { Compare } from './pages/compare.tsx'
 import { Endpoints } from './pages/endpoints.tsx'
+import { FromGit } from './pages/from_git.tsx'
 import { Keys } from './pages/keys.tsx'
 import { NotFound } from './pages/not_found.tsx'
 import { Prompt } from './pages/prompt.tsx'
@@ -18,22 +20,25 @@ import { SignIn } from './pages/sign_in.tsx'
 import { Signals } from './pages/signals.tsx'
 import { Switch } from './pages/switch.tsx'
 import { Usage } from './pages/usage.tsx'
-import { Webhooks } from './pages/webhooks.tsx'
 import { Button } from './parts/button.tsx'
 import { Header, Nav } from './parts/header.tsx'
 import { Page } from './parts/page.tsx'
 import { FailureNote } from './parts/states.tsx'
 
 /** Each page, the scope without which it has nothing to show, and its name in the navigation if it stands there. */
-const pages: Record<ConsolePath, { Content: FunctionComponent<{ prompt: string }>; scope: Scope; name?: string }> = {
-  '/': { Content: Prompts, scope: 'signals:read', name: 'Prompts' },
+const pages: Record<
+  Exclude<ConsolePath, '/settings'>,
+  { Content: FunctionComponent<{ prompt: string }>; scope: Scope; name?: string }
+> = {
+  '/': { Content: AllChanges, scope: 'signals:read', name: 'Changes' },
+  '/prompts': { Content: Prompts, scope: 'signals:read', name: 'Prompts' },
   '/prompts/:prompt_id': { Content: Prompt, scope: 'signals:read' },
   '/prompts/:prompt_id/compare': { Content: Compare, scope: 'signals:read' },
   '/signals': { Content: Signals, scope: 'signals:read', name: 'Signals' },
   '/usage': { Content: Usage, scope: 'usage:read', name: 'Usage' },
   '/settings/keys': { Content: Keys, scope: 'keys:read', name: 'Keys' },
   '/settings/prompts': { Content: PromptLinks, scope: 'prompts:read', name: 'Prompts and links' },
-  '/settings/webhooks': { Content: Webhooks, scope: 'webhooks:write', name: 'GitHub webhook' },
+  '/settings/webhooks': { Content: FromGit, scope: 'webhooks:write', name: 'From git' },
   '/settings/endpoints': { Content: Endpoints, scope: 'webhooks:read', name: 'Endpoints' },
   '/settings/audit': { Content: Audit, scope: 'keys:read', name: 'Audit log' },
 }
@@ -57,15 +62,16 @@ function SignedIn({ linkFailure, onSignOut }: SignedInProps) {
   const own = data?.data
   // Without the key's scopes there is no way to any page.
   const whyNone = own ? undefined : failure
-  const path = page?.path ?? ''
-  const shown = page && pages[page.path]
-  const isForbidden = shown && own && !own.scopes.includes(shown.scope)
   const places = Object.entries(pages).flatMap(([path, { scope, name }]) =>
     name && own?.scopes.includes(scope) ? [{ path, name }] : [],
   )
   const settings = places.filter(({ path }) => isSetting(path))
   const main = places.filter(({ path }) => !isSetting(path))
-  if (settings[0]) main.push({ path: settings[0].path, name: 'Settings' })
+  if (settings.length > 0) main.push({ path: '/settings', name: 'Settings' })
+  // The settings begin with the first that the key may see.
+  const path = page?.path === '/settings' ? (settings[0]?.path ?? '/settings/keys') : (page?.path ?? '')
+  const shown = Object.entries(pages).find(([place]) => place === path)?.[1]
+  const isForbidden = shown && own && !own.scopes.includes(shown.scope)
   return (
     <>
       <a class="skip" href="#content">
@@ -89,7 +95,9 @@ function SignedIn({ linkFailure, onSignOut }: SignedInProps) {
             <FailureNote failure={{ kind: 'forbidden', scope: shown.scope }} />
           </Page>
         )}
-        {shown && !isForbidden && !whyNone && <shown.Content key={`${path} ${page.prompt}`} prompt={page.prompt} />}
+        {page && shown && !isForbidden && !whyNone && (
+          <shown.Content key={`${path} ${page.prompt}`} prompt={page.prompt} />
+        )}
       </main>
     </>
   )

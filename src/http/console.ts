@@ -4,11 +4,9 @@ import { build, consoleBundle, feedbackScript } from '../platform.ts'
 import { consolePaths } from './console_paths.ts'
 import type { RouteWrapper } from './middleware.ts'
 import type { RequestContext } from './request_context.ts'
-import { depthOf, loadOnce, pageHeaders, serveEncodings, serveFile } from './static_file.ts'
+import { depthOf, loadOnce, pageHeaders, serveFile, unpackBundle } from './static_file.ts'
 
-type Serve = (context: RequestContext) => Promise<Response>
 type PageFiles = { script: string; style: string }
-type Bundle = PageFiles & { files: Record<string, { type: string; gzip: string; br: string }> }
 
 /** File names change with the content, so browsers may cache them forever. */
 const immutable = { 'cache-control': 'public, max-age=31536000, immutable' }
@@ -28,7 +26,7 @@ const maxDepth = 20
 
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
   // The bundle is read with the first request for it, to keep the start short.
-  const read = loadOnce(async () => unpack(await consoleBundle()))
+  const read = loadOnce(async () => unpackBundle<PageFiles>(await consoleBundle(), immutable))
 
   const write = async (depth: number) => consolePage('../'.repeat(depth), (await read()).page)
   const pages = Array.from({ length: maxDepth }, (_, depth) =>
@@ -105,19 +103,3 @@ const consolePage = (root: string, { script, style }: PageFiles) => `<!doctype h
 const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2b6cb0" d="M2 9h3V5H2zm5 0h3V2H7zm5 0h2V6h-2z"/><path fill="#c05621" d="M2 10h3v2H2zm5 0h3v4H7zm5 0h2v1h-2z"/></svg>',
 )}`
-
-function unpack(text: string): { page: PageFiles; files: Map<string, Serve> } {
-  const { files, ...page }: Bundle = JSON.parse(text)
-  const served = Object.entries(files).map(([name, { type, gzip, br }]): [string, Serve] => [
-    name,
-    serveEncodings(type, () => decode(gzip, br), immutable),
-  ])
-  return { page, files: new Map(served) }
-}
-
-async function decode(gzip: string, br: string) {
-  const compressed = Uint8Array.from(Buffer.from(gzip, 'base64'))
-  const plain = new Blob([compressed]).stream().pipeThrough(new DecompressionStream('gzip'))
-  const identity = new Uint8Array(await new Response(plain).arrayBuffer())
-  return { identity, gzip: compressed, br: Uint8Array.from(Buffer.from(br, 'base64')) }
-}

@@ -47,7 +47,7 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia,
   const page = (folder: string, root: string) =>
     serveFile(
       'text/html; charset=utf-8',
-      async () => withOwnFiles((await load()).page, folder, hasConsole ? root : null),
+      async () => withOwnFiles((await load()).page, folder, root, hasConsole),
       // Swagger UI uses inline styles, and writes HTML that it has sanitised.
       pageHeaders("'self' 'unsafe-inline'"),
     )
@@ -88,13 +88,16 @@ const style = `
       .swagger-ui .scheme-container .schemes .schemes-server-container, .swagger-ui .response-col_links { display: none }`
 
 /** The plugin's page with files of the service instead of its scripts. URLs are relative: a proxy may add a path. */
-const withOwnFiles = (page: string, folder: string, console: string | null): string =>
+const withOwnFiles = (page: string, folder: string, root: string, hasConsole: boolean): string =>
   page
     .replace('<html lang="en">', '<html lang="en-GB">')
     .replace('</title>', ' API</title>')
     .replace(`href="${theme}"`, `href="${folder}${theme}"`)
     .replace('</head>', `<link rel="icon" href="data:,"><style>${style}</style></head>`)
-    .replace('<body>', `<body>${console === null ? '' : `<nav><a href="${console}">Console</a></nav>`}`)
+    .replace(
+      '<body>',
+      `<body><nav>${hasConsole ? `<a href="${root}">Console</a> ` : ''}<a href="${root}guides/overview">Guides</a></nav>`,
+    )
     .replace(
       /<script[\s\S]*<\/script>/,
       `<noscript>This page needs JavaScript. The OpenAPI document is at <a href="${folder}json">${folder}json</a>.</noscript>

@@ -35,6 +35,24 @@ export function serveEncodings(type: string, read: () => Promise<Encodings>, mor
   }
 }
 
+type Packed = { type: string; gzip: string; br: string }
+
+/** The files of a bundle by their names, and what else it says. `more` says how they are cached. */
+export function unpackBundle<Page = unknown>(text: string, more: Headers) {
+  const { files, ...page } = JSON.parse(text) as { files: Record<string, Packed> }
+  const served = Object.entries(files).map(
+    ([name, { type, gzip, br }]) => [name, serveEncodings(type, () => decode(gzip, br), more)] as const,
+  )
+  return { page: page as Page, files: new Map(served) }
+}
+
+async function decode(gzip: string, br: string): Promise<Encodings> {
+  const compressed = Uint8Array.from(Buffer.from(gzip, 'base64'))
+  const plain = new Blob([compressed]).stream().pipeThrough(new DecompressionStream('gzip'))
+  const identity = new Uint8Array(await new Response(plain).arrayBuffer())
+  return { identity, gzip: compressed, br: Uint8Array.from(Buffer.from(br, 'base64')) }
+}
+
 /** Whether the header names the encoding, and not with a weight of zero. */
 export const accepts = (header: string | null, encoding: string): boolean =>
   (header ?? '').split(',').some((one) => {

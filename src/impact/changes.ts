@@ -5,7 +5,14 @@ import { offsetOf } from '../lib/numbered_page.ts'
 import { createSharedReads } from '../lib/shared_read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { compareChanges } from './read.ts'
-import { type ChangeImpact, type ChangeListQuery, groupOf, maxListedChanges, noChanges } from './schema_changes.ts'
+import {
+  type ChangeImpact,
+  type ChangeListQuery,
+  groupOf,
+  maxListedChanges,
+  noChanges,
+  verdictOrder,
+} from './schema_changes.ts'
 import { describeChange } from './sentence.ts'
 import { type ListedChange, selectListedChanges } from './store_lists.ts'
 
@@ -65,9 +72,7 @@ const promptOf = ({ promptId }: ListedChange): number => promptId
 const isOfCommit = (commit: string | null) => (change: ListedChange) =>
   commit === null || isSameCommit(commitKey(change.commitSha), commitKey(commit))
 
-const order = ['worse', 'better', 'same', 'undecided', 'not_compared', 'without_signals']
-
 const byVerdict = (a: ChangeImpact, b: ChangeImpact): number =>
-  order.indexOf(groupOf(a)) - order.indexOf(groupOf(b)) ||
+  verdictOrder.indexOf(groupOf(a)) - verdictOrder.indexOf(groupOf(b)) ||
   Date.parse(b.change.created_at) - Date.parse(a.change.created_at) ||
   b.change.id - a.change.id

@@ -18,6 +18,7 @@ import {
   ImpactPage,
   type ImpactQuery,
   impactParams,
+  maxComparedPrompts,
   maxSortedPrompts,
   overviewParams,
   PromptImpactList,
@@ -145,7 +146,7 @@ export const impactOperations = defineOperations('Impact', {
     summary: 'Show the live change and the last 30 days of every prompt',
     description:
       'Lists the prompts of the organisation with what their live changes did, newest prompt first unless sorted. Sorts at ' +
-      `most ${maxSortedPrompts} prompts: with more, narrow the search.`,
+      `most ${maxSortedPrompts} prompts, and compares the live changes of at most ${maxComparedPrompts}: with more, narrow the search.`,
     query: overviewParams,
     answer: pageAnswer('A page of prompts.', PromptImpactList),
     run: ({ readOverview }: Needs, { query, caller, context }) =>

@@ -12,8 +12,8 @@ import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf } from './rate.ts'
 import type { RateChange } from './rate_change.ts'
 import { findRateChanges, readChangeCounts, showImpacts } from './read.ts'
-import type { Impact } from './schema.ts'
-import { maxSortedPrompts, type OverviewQuery, type RecentSignals } from './schema.ts'
+import { type Impact, maxComparedPrompts, maxSortedPrompts, type OverviewQuery, type RecentSignals } from './schema.ts'
+import { groupOf, verdictOrder } from './schema_changes.ts'
 import { selectNewestChanges } from './store.ts'
 import { type SortedList, selectSortedPrompts } from './store_lists.ts'
 
@@ -31,11 +31,11 @@ export function createOverview({ db, clock, rollup }: Services) {
   const share = createSharedReads<Page>()
 
   async function sortPrompts(list: SortedList, { limit, cursor }: PageRequest): Promise<CursorPage<PromptRow>> {
-    const { organisationId, filters, sort } = list
-    const name = JSON.stringify(['sorted impact', organisationId, filters, sort])
+    const { organisationId, filters, sort, withSignals } = list
+    const name = JSON.stringify(['sorted impact', organisationId, filters, sort, withSignals])
     const after = decodeCursor(name, cursor)
     const { found, places } = await selectSortedPrompts(db.sql, list, after, limit + 1, maxSortedPrompts)
-    if (found > maxSortedPrompts) throw tooMany()
+    if (found > maxSortedPrompts) throw tooMany('sort', maxSortedPrompts, 'prompts')
     const shown = places.slice(0, limit)
     const last = shown.at(-1)
     const nextCursor = last && places.length > limit ? encodeCursor(name, { ...last, at: null }) : null
@@ -43,19 +43,12 @@ export function createOverview({ db, clock, rollup }: Services) {
     return { data: await listPromptsOf(db.sql, organisationId, ids), limit, nextCursor }
   }
 
-  async function readPage(organisationId: number, query: OverviewQuery, deadline: number): Promise<Page> {
-    const { margin, search, archived, sort, ...request } = query
+  type Reading = { organisationId: number; margin: number; now: Date; days: Date[]; deadline: number }
+
+  /** Reads in steps, so that a caller waits for no others longer than for one step. */
+  async function readRows(listed: PromptRow[], { organisationId, margin, now, days, deadline }: Reading) {
     const startedAt = performance.now()
     const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
-    const filters = { search, archived }
-    const now = clock.now()
-    const days = daysUntil(now)
-    const [from, until] = [days[0], days.at(-1)] as [Date, Date]
-    const { data: listed, ...page } = await limited(() =>
-      sort === null
-        ? listPrompts(db, organisationId, request, filters, 'impact')
-        : sortPrompts({ organisationId, filters, sort, from, until }, request),
-    )
     const publicIds = listed.map(({ id }) => id)
     const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
     // A prompt may have been erased since it was listed.
@@ -71,7 +64,46 @@ export function createOverview({ db, clock, rollup }: Services) {
       )
       data.push(...some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) })))
     }
-    return { ...page, data }
+    return data
+  }
+
+  async function readPage(organisationId: number, query: OverviewQuery, deadline: number): Promise<Page> {
+    const { margin, search, archived, sort, show, ...request } = query
+    const filters = { search, archived }
+    const now = clock.now()
+    const days = daysUntil(now)
+    const [from, until] = [days[0], days.at(-1)] as [Date, Date]
+    const reading = { organisationId, margin, now, days, deadline }
+    const list = { organisationId, filters, withSignals: show !== null, from, until }
+    if (sort !== 'effect' && show !== 'worse' && show !== 'better') {
+      const { data, ...page } = await db.heavyRead(organisationId, () =>
+        sort === null && show === null
+          ? listPrompts(db, organisationId, request, filters, 'impact')
+          : sortPrompts({ ...list, sort: sort ?? 'last_change' }, request),
+      )
+      return { ...page, data: await readRows(data, reading) }
+    }
+    const sorted = {
+      ...list,
+      sort: sort === 'effect' ? ('signals' as const) : (sort ?? 'last_change'),
+      withSignals: true,
+    }
+    const all = { limit: maxComparedPrompts, cursor: null }
+    const { data, nextCursor } = await db.heavyRead(organisationId, () => sortPrompts(sorted, all))
+    if (nextCursor) throw tooMany(sort === 'effect' ? 'sort' : 'show', maxComparedPrompts, 'prompts with signals')
+    const rows = (await readRows(data, reading)).filter(
+      (row) => (show !== 'worse' && show !== 'better') || row.latest?.verdict === show,
+    )
+    const ordered = sort === 'effect' ? rows.toSorted(byEffect) : rows
+    // The verdicts may have changed since the last page: its length is the place of the next one.
+    const name = JSON.stringify(['compared impact', organisationId, filters, sort, show])
+    const start = decodeCursor(name, request.cursor)?.id ?? 0
+    const end = start + request.limit
+    return {
+      data: ordered.slice(start, end),
+      limit: request.limit,
+      nextCursor: end < ordered.length ? encodeCursor(name, { id: end, at: null }) : null,
+    }
   }
 
   return (organisationId: number, query: OverviewQuery, deadline: number): Promise<Page> =>
@@ -114,7 +146,13 @@ function describeDays(spans: SpanCount[], bounds: Date[]): RecentSignals {
   return { ...sum, total: totalOf(sum), rate: rateOf(sum), days }
 }
 
-const tooMany = () =>
-  invalid(`There are more than ${maxSortedPrompts} prompts to sort. Search for fewer, or leave sort out.`, [
-    { path: 'sort', message: `must be left out where more than ${maxSortedPrompts} prompts are found` },
+const tooMany = (path: 'sort' | 'show', most: number, what: string) =>
+  invalid(`There are more than ${most} ${what} to compare. Search for fewer, or leave ${path} out.`, [
+    { path, message: `must be left out where more than ${most} ${what} are found` },
   ])
+
+const byEffect = (a: PromptImpact, b: PromptImpact): number =>
+  placeOf(a.latest) - placeOf(b.latest) ||
+  Math.abs(b.latest?.difference?.value ?? 0) - Math.abs(a.latest?.difference?.value ?? 0)
+
+const placeOf = (latest: Impact | null): number => verdictOrder.indexOf(latest ? groupOf(latest) : 'without_signals')

@@ -169,9 +169,9 @@ export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], 
   example: { prompt: examplePrompt, rate_changed: null },
 })
 
-const sorts = ['last_change', 'name', 'rate', 'signals'] as const
+const sorts = ['last_change', 'name', 'rate', 'signals', 'effect'] as const
 
-export type Sort = (typeof sorts)[number]
+export type Sort = Exclude<(typeof sorts)[number], 'effect'>
 
 export const overviewParams = defineParams({
   ...cursorPageParams,
@@ -180,7 +180,12 @@ export const overviewParams = defineParams({
   sort: choiceParam(
     sorts,
     'last_change: most recently changed first; name: alphabetical; rate: lowest rate of the last 30 days first; ' +
-      'signals: most signals in the last 30 days first. Without it, newest prompts first.',
+      'signals: most signals in the last 30 days first; effect: by the live change, worse first, then better, same and ' +
+      'undecided, the largest difference first. Without it, newest prompts first; with show, last_change.',
+  ),
+  show: choiceParam(
+    ['signals', 'worse', 'better'],
+    'Only prompts with signals in the last 30 days; worse, better: of these, only those whose live change has this verdict.',
   ),
 })
 
@@ -229,3 +234,5 @@ export const PromptImpactList = cursorPageOf(PromptImpact, {
 
 /** Bounds the time of a sort. */
 export const maxSortedPrompts = 50_000
+/** The same where the live changes of all are compared. */
+export const maxComparedPrompts = 500

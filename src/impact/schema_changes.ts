@@ -57,11 +57,12 @@ const ChangeImpact = Type.Object(
 
 export type ChangeImpact = Static<typeof ChangeImpact>
 
-const groups = [...verdictNames, 'not_compared', 'without_signals'] as const
+/** In the order of a list. */
+export const verdictOrder = ['worse', 'better', 'same', 'undecided', 'not_compared', 'without_signals'] as const
 
-type Group = (typeof groups)[number]
+type Group = (typeof verdictOrder)[number]
 
-export const noChanges = Object.fromEntries(groups.map((name) => [name, 0])) as Record<Group, number>
+export const noChanges = Object.fromEntries(verdictOrder.map((name) => [name, 0])) as Record<Group, number>
 
 /** What a change is counted under. */
 export const groupOf = ({ signals, verdict }: Pick<Impact, 'signals' | 'verdict'>): Group =>
@@ -80,7 +81,7 @@ export const ChangeImpactPage = numberedPageOf(
   ],
   {
     properties: {
-      counts: Type.Object(Object.fromEntries(groups.map((name) => [name, Type.Integer()])), {
+      counts: Type.Object(Object.fromEntries(verdictOrder.map((name) => [name, Type.Integer()])), {
         title: 'ChangeCounts',
         description: 'How many changes were compared, by verdict. Those without signals have their own number.',
       }),

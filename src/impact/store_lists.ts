@@ -6,7 +6,15 @@ import type { Sort } from './schema.ts'
 import type { ChangeListQuery } from './schema_changes.ts'
 
 /** Prompts of an organisation in an order. Signals count from one midnight (UTC) until another. */
-export type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
+export type SortedList = {
+  organisationId: number
+  filters: PromptFilters
+  sort: Sort
+  /** Whether only prompts that have signals are listed. */
+  withSignals: boolean
+  from: Date
+  until: Date
+}
 
 /** The place of a prompt: its sort key, lowest first, and among equals the newest prompt first. */
 type Place = { id: number; key: string }
@@ -18,7 +26,7 @@ type Place = { id: number; key: string }
  */
 export async function selectSortedPrompts(
   sql: Sql,
-  { organisationId, filters: { search, archived }, sort, from, until }: SortedList,
+  { organisationId, filters: { search, archived }, sort, withSignals, from, until }: SortedList,
   after: Partial<Place> | null,
   limit: number,
   most: number,
@@ -72,6 +80,23 @@ export async function selectSortedPrompts(
         end, 'infinity')::float8 as number
       from matching p
       where (select count(*) from matching) <= ${most}
+        and (
+          not ${withSignals}
+          or exists (
+            select from signal_counts c
+            where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
+              and c.start >= ${from} and c.start < ${until}
+          )
+          or (
+            select bool_or(s.created_at >= ${from} and s.created_at < ${until})
+            from signals s
+            where s.organisation_id = ${organisationId} and s.prompt_id = p.id
+              and s.id between (
+                select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
+                where w.organisation_id = ${organisationId} and w.prompt_id = p.id
+              ) and 9223372036854775807
+          )
+        )
     )
     select f.found, v.id, v.number, v.name
     from (select count(*) as found from matching) f

@@ -2,6 +2,7 @@
 
 import consolePath from '../../generated/console.bundle' with { type: 'file' }
 import feedbackPath from '../../generated/feedback.bundle' with { type: 'file' }
+import guidesPath from '../../generated/guides.bundle' with { type: 'file' }
 import seedPath from '../../generated/seed.tar.gz' with { type: 'file' }
 import fsBundlePath from '../../node_modules/@electric-sql/pglite/dist/pglite.data' with { type: 'file' }
 import pgliteWasmPath from '../../node_modules/@electric-sql/pglite/dist/pglite.wasm' with { type: 'file' }
@@ -55,6 +56,8 @@ export const docsFiles = {
 }
 
 export const consoleBundle = (): Promise<string> => Bun.file(consolePath).text()
+
+export const guidesBundle = (): Promise<string> => Bun.file(guidesPath).text()
 
 export const feedbackScript = (): Promise<string> => Bun.file(feedbackPath).text()
 

@@ -47,6 +47,8 @@ export const docsFiles = {
 
 export const consoleBundle = (): Promise<string> => readFile(join(root, 'generated/console.bundle'), 'utf8')
 
+export const guidesBundle = (): Promise<string> => readFile(join(root, 'generated/guides.bundle'), 'utf8')
+
 export const feedbackScript = (): Promise<string> => readFile(join(root, 'generated/feedback.bundle'), 'utf8')
 
 /** Reads the tar archive, which has only plain files and directories, in blocks of 512 bytes. */

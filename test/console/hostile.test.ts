@@ -130,7 +130,8 @@ test('in the address: every parameter of a page', async () => {
   const value = encodeURIComponent(script)
   const [id] = ids
   for (const address of [
-    `/?find=${value}&sort=${value}`,
+    `/?find=${value}&author=${value}&verdict=${value}&range=${value}`,
+    `/prompts?find=${value}&sort=${value}&show=${value}`,
     `/prompts/${id}?branch=${value}&split=${value}&range=${value}&by=${value}&since=${value}`,
     `/prompts/${id}/compare?head=1&base=2`,
     `/signals?prompt=${id}&metadata.model=${value}&metadata.${value}=${value}`,

@@ -22,7 +22,7 @@ async function tabTo(page: Page, name: RegExp): Promise<void> {
 }
 
 test('from the list to a prompt, over its chart, to its changes and back', async () => {
-  const { page } = await own.open('/')
+  const { page } = await own.open('/prompts')
   await page.locator('tbody tr').first().waitFor()
   await page.keyboard.press('Tab')
   expect(await focused(page)).toBe('Skip to content')

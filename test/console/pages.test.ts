@@ -22,11 +22,13 @@ beforeAll(async () => {
 
 /** Waits until the page has what it asked for. */
 const contentOf: Record<(typeof consolePaths)[number], string> = {
-  '/': 'tbody tr',
+  '/': '.interval',
+  '/prompts': 'tbody tr',
   '/prompts/:prompt_id': '.u-over',
   '/prompts/:prompt_id/compare': '.interval',
   '/signals': 'tbody tr',
   '/usage': '.day-bar',
+  '/settings': 'tbody tr',
   '/settings/keys': 'tbody tr',
   '/settings/prompts': 'tbody tr',
   '/settings/webhooks': 'dl',
@@ -74,12 +76,12 @@ test('a prompt says in a sentence what its last change did, with the interval an
 })
 
 test('the list of prompts has the rate with its interval and count, the verdict and the last change', async () => {
-  const { page } = await own.open('/')
+  const { page } = await own.open('/prompts')
   const row = page.getByRole('row', { name: /^test/ })
   await row.waitFor()
   expect((await row.locator('td').allTextContents()).slice(2)).toEqual([
-    expect.stringMatching(/^71% \(68–74%\)1,0\d\d signals$/),
-    '▲ better',
+    expect.stringMatching(/^71\s% \(68–74\s%\)1,0\d\d signals$/),
+    expect.stringMatching(/^▲ better\+[23]\d\.\d points$/),
     'merged #7 by Ada, 10 days ago',
   ])
 })
@@ -91,7 +93,7 @@ test('search and sort are over all prompts, and not over those of the first page
     select 'pmt_many' || n, o.id, 'many ' || n, now()
     from organisations o, generate_series(1, 120) n
     where o.public_id = ${org}`
-  const { page, requests } = await own.open('/?sort=name', { key })
+  const { page, requests } = await own.open('/prompts?sort=name', { key })
   const names = () => page.locator('tbody tr td:first-child a').allTextContents()
   await eventually(async () => (await names()).slice(0, 2), ['many 1', 'many 2'])
   expect(requests.length).toBeLessThanOrEqual(3)
@@ -107,7 +109,7 @@ test('search and sort are over all prompts, and not over those of the first page
   // Both are in the address, so that the page can be reloaded and shared.
   await page.reload()
   await eventually(names, ['test'])
-  expect(page.url()).toBe(`${own.service.url}/?sort=newest&find=TES`)
+  expect(page.url()).toBe(`${own.service.url}/prompts?sort=newest&find=TES`)
   await page.getByLabel('Search').fill('nothing')
   await page.getByText('No prompts match “nothing”').waitFor()
   // A link to all of them takes what was looked for away, and the way back brings it again.
@@ -189,7 +191,7 @@ test('the chart is walked by the arrow keys, zoomed by the pointer, and is a tab
   await eventually(async () => (await chart.getAttribute('aria-valuetext'))?.startsWith(today), true)
   await page.keyboard.press('ArrowLeft')
   await eventually(
-    async () => (await chart.getAttribute('aria-valuetext'))?.endsWith('90% positive, of 40 signals'),
+    async () => (await chart.getAttribute('aria-valuetext'))?.endsWith('90\u00a0% positive, of 40 signals'),
     true,
   )
   await page.getByText('View as table').click()
@@ -240,7 +242,7 @@ test('changes are filtered by action, time and branch, and split by metadata', a
   await page.getByText('No changes match').waitFor()
   await page.getByLabel('Field').fill('session')
   await page.getByRole('button', { name: 'Split' }).click()
-  await page.getByRole('table', { name: 'Signals by session' }).getByText('71%').waitFor()
+  await page.getByRole('table', { name: 'Signals by session' }).getByText('71 %').waitFor()
 })
 
 test('any two changes are compared, and the signals of a change are one click away', async () => {
@@ -268,25 +270,29 @@ test('a change that is opened shows how its difference moved, and the health of 
   const { page } = await own.open(promptPath)
   const rows = page.getByRole('table', { name: 'Changes' }).locator('tbody tr')
   await rows.first().getByRole('link', { name: 'Details' }).click()
-  const detail = page.locator('.change-detail')
+  const detail = page.locator('main')
   await detail.locator('polyline').waitFor()
-  expect(await detail.locator('h2').evaluate((heading) => heading === heading.ownerDocument.activeElement)).toBe(true)
+  expect(await detail.locator('h1').evaluate((heading) => heading === heading.ownerDocument.activeElement)).toBe(true)
+  await detail.getByText(/^▲ Better since PR #7: /).waitFor()
   await detail.getByText(/1\d days with signals since it went live, 1\d days before\./).waitFor()
-  await detail.getByText('0% of its signals name its commit').waitFor()
+  await detail.getByText('None of its signals names its commit').waitFor()
   await detail.getByText('View as table').click()
   const days = detail.getByRole('table', { name: 'Difference over time' }).locator('tbody tr')
   expect(await days.first().textContent()).toMatch(/▲ better\+\d\d\.\d \(\+\d\d?\.\d to \+\d\d\.\d\)/)
   expect(await findBarriers(page)).toEqual([])
   await page.reload()
-  await detail.getByRole('link', { name: 'Close' }).click()
-  await detail.waitFor({ state: 'detached' })
+  await detail.getByRole('link', { name: 'test' }).click()
+  await eventually(() => rows.count(), 2)
 })
 
 test('a change that is opened shows the words that it took out and put in, also hidden ones, where texts are stored', async () => {
   const { id } = (await own.service.post('/prompts', own.admin, { name: 'worded' })).body.data
   const { db, clock } = own.service.services
   await setStoreText(db, clock, own.tenant.org, true)
-  const texts = ['Greet the user by name.', 'Greet the user <b>\u202ewarmly</b>.']
+  const around = (start: number) => Array.from({ length: 40 }, (_, index) => `Rule ${start + index}`).join('\n')
+  const texts = ['Greet the user by name.', 'Greet the user <b>\u202ewarmly</b>.'].map(
+    (line) => `${around(1)}\n${line}\n${around(42)}\n`,
+  )
   const entries = texts.map((text, index) => ({
     prompt_id: id,
     ...deployed(`${index + 1}`.repeat(40), daysAgo(2 - index)),
@@ -298,6 +304,13 @@ test('a change that is opened shows the words that it took out and put in, also 
   const diff = page.locator('.diff')
   await diff.locator('ins').first().waitFor()
   expect(await diff.locator('ins, del').allTextContents()).toEqual(['by name', '<b>\\u{202e}warmly</b>'])
+  // Three lines around it, and the whole on demand.
+  const lines = async () => ((await diff.textContent()) ?? '').trim().split('\n')
+  expect((await lines()).map((line) => line.slice(0, 14))).toEqual([
+    ...['Line 38Rule 38', 'Rule 39', 'Rule 40', 'Greet the user', 'Rule 42', 'Rule 43', 'Rule 44'],
+  ])
+  await page.getByRole('button', { name: 'Show all 81 lines' }).click()
+  await eventually(async () => (await lines()).length, 81)
   expect(await findBarriers(page)).toEqual([])
 })
 
@@ -320,8 +333,8 @@ test('two commits that signals name are compared side by side, though neither is
   await page.locator('.day-lines svg').waitFor()
   expect(await page.locator('.day-lines polyline').count()).toBe(2)
   expect(await page.getByRole('table', { name: 'Versions' }).locator('tbody tr').allTextContents()).toEqual([
-    expect.stringMatching(/^b{12} not in the history90\.0% .*300 signals$/),
-    expect.stringMatching(/^a{12} not in the history50\.0% .*500 signals$/),
+    expect.stringMatching(/^b{12} not in the history90\.0\s% .*300 signals$/),
+    expect.stringMatching(/^a{12} not in the history50\.0\s% .*500 signals$/),
   ])
   expect(await findBarriers(page)).toEqual([])
   expect(requests.length).toBeLessThanOrEqual(5)
@@ -405,7 +418,7 @@ test('the usage stands in a sentence, with the pace', async () => {
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toMatch(
-    /^\d of 1,000 signals used this month \(0%\)\. At this rate you will use about \d+ this month\.$/,
+    /^\d of 1,000 signals used this month \(0\s%\)\. At this rate you will use about \d+ this month\.$/,
   )
 })
 

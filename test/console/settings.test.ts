@@ -158,7 +158,7 @@ test('only what the key may do is offered', async () => {
 })
 
 test('a prompt is made, linked to its file and renamed', async () => {
-  const { page } = await own.open('/')
+  const { page } = await own.open('/prompts')
   await page.locator('tbody tr').first().waitFor()
   await page.getByRole('link', { name: 'Settings' }).click()
   await page.getByRole('link', { name: 'Prompts and links' }).click()
@@ -206,7 +206,7 @@ test('the secret of the webhook is made, and another one only after a question',
   // Reached by a link, the new page has the focus on its heading, and going back leads to the one before.
   expect(await page.evaluate('document.activeElement.textContent')).toBe('Audit log')
   await page.goBack()
-  await page.getByRole('heading', { name: 'GitHub webhook' }).waitFor()
+  await page.getByRole('heading', { name: 'From git' }).waitFor()
   expect(page.url()).toBe(`${own.service.url}/settings/webhooks`)
   await page.getByText('none with this secret yet').waitFor()
   await page.getByText(address as string).waitFor()

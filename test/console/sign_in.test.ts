@@ -146,10 +146,11 @@ test('the documentation is one click away and leads back, still signed in', asyn
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
   await page.getByRole('row').nth(1).waitFor()
   await page.getByRole('link', { name: 'Docs' }).click()
+  await page.getByRole('link', { name: 'Interface', exact: true }).click()
   await page.locator('.opblock').first().waitFor()
   await page.getByRole('link', { name: 'Console' }).click()
   await page.getByText('Key “test”').waitFor()
-  await page.locator('tbody tr').first().waitFor()
+  await page.getByText('No change has gone live yet').waitFor()
   expect(page.url()).toBe(`${server.url}/`)
 })
 

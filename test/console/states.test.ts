@@ -219,7 +219,7 @@ test('a browser that does not know its time zone shows days in UTC', async () =>
 test('a chart whose file is gone since the service was upgraded says so, and a reload draws it', async () => {
   const { id } = (await own.service.post('/prompts', own.admin, { name: 'upgraded' })).body.data
   await own.service.post(`/prompts/${id}/signals`, own.admin, { value: 'positive' })
-  const { page } = await own.open('/', { expectsTroubles: true })
+  const { page } = await own.open('/prompts', { expectsTroubles: true })
   await page.getByRole('link', { name: 'upgraded' }).waitFor()
   await page.route('**/console/*.js', (route) => route.fulfill({ status: 404 }))
   await page.getByRole('link', { name: 'upgraded' }).click()

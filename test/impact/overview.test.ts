@@ -7,7 +7,7 @@ import { invalid } from '../client.ts'
 import { inFullRun } from '../full.ts'
 import { rejectionOf } from '../program.ts'
 import { useService, useTenant } from '../use.ts'
-import { addSignals, deployed, merged, signals } from './history.ts'
+import { addSignals, deployed, merged, onDays, signals } from './history.ts'
 
 const service = useService()
 const tenant = useTenant(service)
@@ -65,9 +65,36 @@ test.each([
   ['sort=last_change', ['Step 9', 'east', 'step 10', 'zebra 100%', 'farewell', 'élan', 'test']],
   ['sort=rate', ['farewell', 'Step 9', 'zebra 100%', 'step 10', 'east', 'élan', 'test']],
   ['sort=signals', ['east', 'zebra 100%', 'Step 9', 'step 10', 'farewell', 'élan', 'test']],
+  // Of those with signals. Only the live change of zebra has some.
+  ['sort=effect', ['zebra 100%', 'east', 'Step 9', 'step 10', 'farewell']],
+  ['show=signals', ['Step 9', 'east', 'step 10', 'zebra 100%', 'farewell']],
+  ['show=signals&sort=name', ['east', 'farewell', 'Step 9', 'step 10', 'zebra 100%']],
 ])('all prompts are in the order of "%s", over all pages', async (query, names) => {
   expect(await walk(query)).toEqual(names)
   expect((await ask(`?limit=2&${query}`)).headers.get('link')).toContain(query)
+})
+
+test('only prompts with a worse live change are shown, and by their effect these are first', async () => {
+  const own = await service.createTenant()
+  for (const [name, before, after] of [
+    ['better', 60, 180],
+    ['worse', 180, 60],
+  ] as const) {
+    const id = await service.createPrompt(own, name)
+    await service.addHistory(id, [
+      deployed('1111111aaaa', '2026-10-01T00:00:00.000Z'),
+      deployed('2222222bbbb', '2026-11-01T00:00:00.000Z'),
+    ])
+    await addSignals(service, id, [
+      ...onDays(20, signals(before, 240 - before, { at: '2026-10-01T12:00:00.000Z' })),
+      ...onDays(10, signals(after, 240 - after, { at: '2026-11-01T12:00:00.000Z' })),
+    ])
+  }
+  const shown = async (query: string) => namesOf((await ask(`?${query}`, own)).body)
+  expect(await shown('show=worse')).toEqual(['worse'])
+  expect(await shown('show=better&sort=name')).toEqual(['better'])
+  expect(await shown('sort=effect')).toEqual(['worse', 'better'])
+  expect(await ask('?show=same', own)).toMatchObject(invalid('show'))
 })
 
 test('a sorted page shows of each prompt what an unsorted one does', async () => {

@@ -146,7 +146,13 @@ test('the signal at the watermark, and those beside it, are counted once: also w
   // Between the two bounds that cut a quarter.
   const countBoth = async ({ id, organisationId }: Prompt) => {
     const day = { from: new Date('2026-11-10'), until: new Date('2026-11-11') }
-    const list = { organisationId, filters: { search: null, archived: 'all' }, sort: 'signals', ...day } as const
+    const list = {
+      organisationId,
+      filters: { search: null, archived: 'all' },
+      sort: 'signals',
+      withSignals: false,
+      ...day,
+    } as const
     const { places } = await selectSortedPrompts(sql, list, null, 1, 10)
     const month = await selectMonthCounts(sql, organisationId, [id], '2026-11')
     return [-Number(places[0]?.key), ...month.map(({ total }) => total)]

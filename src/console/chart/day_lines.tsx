@@ -23,7 +23,7 @@ export function DayLines({ base, head, scale: [low, high], labels, legend }: Day
   if (!first || !last) return null
   const span = Math.max(1, Date.parse(last) - Date.parse(first))
   const x = (date: string) => 4 + ((Date.parse(date) - Date.parse(first)) / span) * (width - 8)
-  const y = (value: number) => ((high - value) / (high - low)) * height
+  const y = (value: number) => ((high - Math.min(Math.max(value, low), high)) / (high - low)) * height
   const placed = (days: DayEstimate[]) =>
     days.flatMap(({ date, estimate }) => (estimate ? [{ x: x(date), estimate }] : []))
   const marks = labels.map((label, index) => ({ label, top: (index * height) / (labels.length - 1) }))

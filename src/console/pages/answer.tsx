@@ -27,11 +27,17 @@ type SentenceProps = {
   children?: ComponentChildren
 }
 
+type AnswerProps = { impact: Schemas['Impact']; isChosen?: boolean; children?: ComponentChildren }
+
 /** What happened since a change went live, or compared with another one. */
-export const Answer = ({ impact, isChosen = false }: { impact: Schemas['Impact']; isChosen?: boolean }) => (
+export const Answer = ({ impact, isChosen = false, children }: AnswerProps) => (
   <Sentence verdict={impact.verdict} text={describeChange(impact, isChosen)} kind="beforeAfter">
-    <Title change={impact.change} /> by <Text>{nameAuthors(impact.change)}</Text>,{' '}
-    {countOf(impact.signals.total, 'signal')}
+    {children ?? (
+      <>
+        <Title change={impact.change} /> by <Text>{nameAuthors(impact.change)}</Text>,{' '}
+        {countOf(impact.signals.total, 'signal')}
+      </>
+    )}
     {impact.wander && `; the rate wanders by ${impact.wander.points.toFixed(1)} points by itself`}
   </Sentence>
 )

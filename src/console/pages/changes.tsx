@@ -7,7 +7,7 @@ import { href } from '../client/router.ts'
 import { ChangeLinks } from '../parts/change.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
 import { Table } from '../parts/table.tsx'
-import { hrefOfPrompt, Text, When } from '../parts/text.tsx'
+import { hrefOfChange, Text, When } from '../parts/text.tsx'
 import { Rate, Verdict } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
@@ -32,7 +32,7 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
         {
           name: 'Change',
           cell: ({ change, impact }) => {
-            const detail = impact && `${hrefOfPrompt(prompt)}?change=${change.id}`
+            const detail = impact && hrefOfChange(prompt, change.id)
             return (
               <>
                 {change.title && (
@@ -56,7 +56,16 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
         },
         { name: 'Verdict', cell: ({ impact }) => impact?.verdict && <Verdict verdict={impact.verdict} /> },
         { name: 'Difference in points', cell: ({ impact }) => impact && <Difference {...impact} reach={reach} /> },
-        { name: 'Positive', cell: ({ impact }) => impact && <WindowSignals prompt={prompt} impact={impact} /> },
+        {
+          name: 'Positive',
+          cell: ({ impact }) =>
+            impact && (
+              <>
+                {impact.rate && <Rate isExact rate={impact.rate} />}
+                <SignalsLink class="detail" prompt={prompt} impact={impact} />
+              </>
+            ),
+        },
       ]}
     />
   )
@@ -83,7 +92,7 @@ export function Difference({ rate, difference, verdict, reach, unit, signals_nee
   if (!rate || !difference || !verdict) return null
   const shown = showDifference(rate, difference)
   return (
-    <div class="row difference">
+    <div>
       {!isUnknown(difference) && (
         <IntervalBar difference={difference} reach={reach ?? reachOf([difference])} tone={verdict} />
       )}
@@ -101,14 +110,19 @@ export function Difference({ rate, difference, verdict, reach, unit, signals_nee
   )
 }
 
-function WindowSignals({ prompt, impact: { rate, signals, window } }: { prompt: string; impact: Impact }) {
+type SignalsLinkProps = {
+  prompt: string
+  impact: Pick<Impact, 'signals' | 'window'>
+  class?: string
+  children?: string
+}
+
+/** The number of signals of a change, and the way to them. */
+export function SignalsLink({ prompt, impact: { signals, window }, class: look, children }: SignalsLinkProps) {
   const query = new URLSearchParams({ prompt, since: window.from, ...(window.until ? { until: window.until } : {}) })
   return (
-    <>
-      {rate && <Rate isExact rate={rate} />}
-      <a class="detail" href={href(`/signals?${query}`)}>
-        {countOf(signals.total, 'signal')}
-      </a>
-    </>
+    <a class={look} href={href(`/signals?${query}`)}>
+      {children ?? countOf(signals.total, 'signal')}
+    </a>
   )
 }

@@ -41,7 +41,9 @@ function Choices({ chosen }: { chosen: Pick<Endpoint, 'events' | 'prompts'> }) {
         {(Object.keys(events) as EventType[]).map((type) => (
           <label key={type} class="row check">
             <input type="checkbox" name="event" value={type} defaultChecked={chosen.events?.includes(type) ?? false} />
-            {events[type]} <code>{type}</code>
+            <span>
+              {events[type]} <code>{type}</code>
+            </span>
           </label>
         ))}
       </fieldset>

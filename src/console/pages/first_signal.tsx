@@ -27,31 +27,46 @@ export function useFirstSignal(prompt: string, isEmpty: boolean): 'known' | 'awa
   return hasArrived ? 'arrived' : isAwaited ? 'awaited' : 'known'
 }
 
+/** A commit may have any printable character. */
+const quoted = (commit: string): string => JSON.stringify(commit).slice(1, -1).replace(/'/g, '\\u0027')
+
 /** How to record the first signal of a prompt, and whether it has arrived. */
-export function FirstSignal({ prompt, hasArrived }: { prompt: string; hasArrived: boolean }) {
+type FirstSignalProps = { prompt: string; commit?: string | undefined; hasArrived: boolean }
+
+export function FirstSignal({ prompt, commit, hasArrived }: FirstSignalProps) {
   const root = new URL(href('/'), location.href).href.replace(/\/$/, '')
   const command = `curl -X POST -H "Authorization: Bearer $KEY" \\
-  -H 'Content-Type: application/json' -d '{"value":"positive"}' \\
+  -H 'Content-Type: application/json' \\
+  -d '{"value":"positive","metadata":{"commit_sha":"${commit ? quoted(commit) : `'$COMMIT'`}"}}' \\
   '${root}/api/v1/prompts/${encodeURIComponent(prompt)}/signals'`
   const lines = `import { createClient } from 'prompt-signals-client'
 const client = createClient({ url: '${root}', key: process.env.KEY })
-await client.signals.record('${prompt}', 'positive')`
+await client.signals.record('${prompt}', 'positive', { commit: ${commit ? `'${quoted(commit)}'` : 'process.env.COMMIT'} })`
   return (
-    <div class="note first-signal">
+    <div class="note">
       <p class="note-title" role="status">
         {hasArrived ? '✓ The first signal has arrived' : 'Waiting for the first signal'}
       </p>
       {!hasArrived && (
         <>
           <p>
-            Put a <a href={href('/settings/keys')}>key</a> for <strong>app</strong> into <code>KEY</code>, and record
-            one:
+            Put a <a href={href('/settings/keys')}>key</a> for <strong>app</strong> into <code>KEY</code>
+            {!commit && (
+              <>
+                , the deployed commit into <code>COMMIT</code>
+              </>
+            )}
+            , and record one. By its commit, a signal counts for the right change:
           </p>
-          <Command>{command}</Command>
-          <CopyButton text={command} of="the command" />
+          <div class="copied">
+            <Command>{command}</Command>
+            <CopyButton text={command} of="the command" />
+          </div>
           <p>Or with the client for JavaScript:</p>
-          <Command>{lines}</Command>
-          <CopyButton text={lines} of="the lines of JavaScript" />
+          <div class="copied">
+            <Command>{lines}</Command>
+            <CopyButton text={lines} of="the lines of JavaScript" />
+          </div>
         </>
       )}
     </div>

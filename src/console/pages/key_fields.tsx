@@ -51,7 +51,9 @@ export function ScopeFields({ held = [], isHidden = false }: { held?: Scope[]; i
         .map((scope) => (
           <label key={scope} class="row check">
             <input type="checkbox" name="scopes" value={scope} defaultChecked={held.includes(scope)} />
-            {meanings[scope]} <code>{scope}</code>
+            <span>
+              {meanings[scope]} <code>{scope}</code>
+            </span>
           </label>
         ))}
     </fieldset>
@@ -98,7 +100,9 @@ export function PromptFields({ chosen }: { chosen: string[] }) {
             {listed.map(({ id, name, repository }) => (
               <label key={id} class="row check">
                 <input type="checkbox" name="prompts" value={id} defaultChecked={chosen.includes(id)} />
-                <Text>{name}</Text> {repository && <span class="muted">{repository}</span>}
+                <span>
+                  <Text>{name}</Text> {repository && <span class="muted">{repository}</span>}
+                </span>
               </label>
             ))}
           </div>

@@ -6,7 +6,7 @@ export const NotFound = ({ what, children }: { what: string; children?: Componen
   <Page title={`${what} not found`}>
     {children && <p>{children}</p>}
     <p>
-      <a href={href('/')}>Go to the prompts</a>
+      <a href={href('/prompts')}>Go to the prompts</a>
     </p>
   </Page>
 )

@@ -7,27 +7,33 @@ import { useQuery } from '../client/query.ts'
 import { changeQuery, href, usePlace } from '../client/router.ts'
 import { nameOf } from '../parts/change.tsx'
 import { Select } from '../parts/field.tsx'
-import { countOf } from '../parts/format.ts'
+import { countOf, formatExactPercent } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { FoldedTable } from '../parts/table.tsx'
 import { Code, Text } from '../parts/text.tsx'
 import { countColumns, rateColumn } from '../parts/verdict.tsx'
 import { Answer } from './answer.tsx'
-import { ChangeDetail } from './change_detail.tsx'
 import { ChangeList, changesPerPage, getImpact } from './change_list.tsx'
+import { ChangePage } from './change_page.tsx'
 import { FirstSignal, useFirstSignal } from './first_signal.tsx'
+import { NoHistory } from './next_step.tsx'
 import { NotFound } from './not_found.tsx'
 import { nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
 import { Split } from './split.tsx'
 
-/** A prompt: what its last change did, the evidence over time, and every change before it. */
-export function Prompt({ prompt: id }: { prompt: string }) {
+/** A prompt, or one of its changes. */
+export function Prompt({ prompt }: { prompt: string }) {
+  const chosen = Number(/^\d{1,15}$/.exec(usePlace().query.get('change') ?? '')?.[0] ?? 0)
+  return chosen > 0 ? <ChangePage key={chosen} prompt={prompt} entry={chosen} /> : <WholePrompt prompt={prompt} />
+}
+
+/** What the last change of a prompt did, the evidence over time, and every change before it. */
+function WholePrompt({ prompt: id }: { prompt: string }) {
   const impact = useQuery(getImpact(id))
   const { query } = usePlace()
   const range = readRange(query, new Date())
   const split = query.get('split') ?? ''
-  const chosen = Number(/^\d{1,15}$/.exec(query.get('change') ?? '')?.[0] ?? 0)
   const flagged = useFlagged(id, impact.data, range)
   const stats = useQuery(
     get('/api/v1/prompts/{prompt_id}/stats', {
@@ -44,11 +50,12 @@ export function Prompt({ prompt: id }: { prompt: string }) {
   )
   const first = useFirstSignal(id, stats.data?.data.every(({ total }) => total === 0) ?? false)
   const { name, repository = null, path: file, live_branch: branch } = impact.data?.prompt ?? {}
+  const [latest] = impact.data?.data ?? []
   if (impact.failure?.kind === 'missing') {
     return <NotFound what="Prompt">It does not exist, or belongs to another organisation.</NotFound>
   }
   return (
-    <Page title={name ?? id} actions={<RangeControls range={range} />}>
+    <Page title={name ?? id} actions={first !== 'awaited' && <RangeControls range={range} />}>
       <p class="detail subtitle">
         <Code>{id}</Code>
         {repository && file && (
@@ -66,32 +73,34 @@ export function Prompt({ prompt: id }: { prompt: string }) {
         <a href={href(`/signals?${new URLSearchParams({ prompt: id })}`)}>View signals</a>
       </p>
       <Await query={impact}>
-        {({ data: [latest], rate_changed: rateChanged }) =>
-          latest ? (
-            <>
-              <Answer impact={latest} />
-              {rateChanged && <p class="answer">{describeRateChange(rateChanged)}</p>}
-            </>
-          ) : (
-            <Note title="No change has gone live yet">
-              <p>
-                Link the prompt to its file in the <a href={href('/settings/prompts')}>settings</a>, or record what you
-                deploy.
-              </p>
-            </Note>
-          )
-        }
+        {({ prompt, rate_changed: rateChanged }) => (
+          <>
+            {latest && <Answer impact={latest} />}
+            {rateChanged && <p class="answer">{describeRateChange(rateChanged)}</p>}
+            {!latest && stats.data && <Totals totals={stats.data.totals} />}
+            {!latest && <NoHistory prompt={prompt} />}
+          </>
+        )}
       </Await>
-      {chosen > 0 && <ChangeDetail key={chosen} prompt={id} entry={chosen} repository={repository} />}
-      {first !== 'known' && <FirstSignal prompt={id} hasArrived={first === 'arrived'} />}
+      {first !== 'known' && (
+        <FirstSignal prompt={id} commit={latest?.change.commit_sha} hasArrived={first === 'arrived'} />
+      )}
       {first !== 'awaited' && (
         <Await query={stats}>{(data) => <Evidence stats={data} range={range} {...flagged} />}</Await>
       )}
-      <ChangeList prompt={id} repository={repository} />
-      <Split field={split} split={stats.data?.by} />
+      {latest && <ChangeList prompt={id} repository={repository} />}
+      {first === 'known' && <Split field={split} split={stats.data?.by} />}
     </Page>
   )
 }
+
+/** The rate of a prompt without changes, which has no verdict. */
+const Totals = ({ totals: { rate, total } }: Pick<Schemas['SignalStats'], 'totals'>) =>
+  rate === null ? null : (
+    <p class="answer">
+      {formatExactPercent(rate)} positive, {countOf(total, 'signal')} in this range.
+    </p>
+  )
 
 /** The changes of a range, for their flags; and how many more there are, which are too many for that. */
 function useFlagged(prompt: string, newest: Schemas['ImpactPage'] | undefined, { since, until }: Range) {

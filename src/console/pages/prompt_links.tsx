@@ -10,7 +10,7 @@ import { Page } from '../parts/page.tsx'
 import { FailureNote, Note } from '../parts/states.tsx'
 import { actionsColumn } from '../parts/table.tsx'
 import { Code, PromptLink, Text, When } from '../parts/text.tsx'
-import { NoPrompts } from './prompts.tsx'
+import { NoPrompts } from './next_step.tsx'
 
 type Prompt = Schemas['Prompt']
 
@@ -44,8 +44,10 @@ export function PromptLinks() {
         empty={() =>
           archived === 'true' ? (
             <Note title="No archived prompts" />
+          ) : search ? (
+            <Note title={`No prompts match “${search}”`} />
           ) : (
-            <NoPrompts search={search}>Create one here, or on the machine of the service:</NoPrompts>
+            <NoPrompts />
           )
         }
         keyOf={({ id }) => id}

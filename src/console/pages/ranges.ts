@@ -7,12 +7,12 @@ export type Range = { since: Date; until: Date | null; interval: Interval }
 const dayMs = 86_400_000
 
 /** Each with the intervals that fit it, the usual one first. */
-export const ranges: Record<string, { name: string; days: number; intervals: Interval[] }> = {
-  '7d': { name: '7 d', days: 7, intervals: ['day', 'hour'] },
-  '30d': { name: '30 d', days: 30, intervals: ['day', 'hour', 'week'] },
-  '90d': { name: '90 d', days: 90, intervals: ['day', 'week'] },
-  '1y': { name: '1 y', days: 365, intervals: ['week', 'day', 'month'] },
-  all: { name: 'all', days: 15 * 365, intervals: ['week', 'month'] },
+export const ranges: Record<string, { name: string; words: string; days: number; intervals: Interval[] }> = {
+  '7d': { name: '7 d', words: '7 days', days: 7, intervals: ['day', 'hour'] },
+  '30d': { name: '30 d', words: '30 days', days: 30, intervals: ['day', 'hour', 'week'] },
+  '90d': { name: '90 d', words: '90 days', days: 90, intervals: ['day', 'week'] },
+  '1y': { name: '1 y', words: '1 year', days: 365, intervals: ['week', 'day', 'month'] },
+  all: { name: 'all', words: 'any time', days: 15 * 365, intervals: ['week', 'month'] },
 }
 
 const usualRange = '30d'

@@ -41,7 +41,7 @@ export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn
         <Command>prompt-signals init</Command>
       </details>
       <p>
-        <a href={href('/docs')}>API documentation</a>
+        <a href={href('/guides/overview')}>Documentation</a>
       </p>
     </main>
   )

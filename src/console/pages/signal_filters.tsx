@@ -37,7 +37,7 @@ export function SignalFilters({ prompt, busiest, filters }: FiltersProps) {
       {busiest?.pagination.next_cursor && (
         <p class="detail">
           Only the {busiest.data.length} prompts with the most signals are listed here. For others, open the{' '}
-          <a href={href('/')}>prompt</a> and choose View signals.
+          <a href={href('/prompts')}>prompt</a> and choose View signals.
         </p>
       )}
       <Chips filters={filters} />

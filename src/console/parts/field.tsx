@@ -88,7 +88,7 @@ export function Form({ onSubmit, ...form }: FormProps) {
 const typingMs = 250
 
 /** The search text of a list, which is also in the address. */
-export function Search({ search }: { search: string }) {
+export function Search({ search, label = 'Search' }: { search: string; label?: string }) {
   const [typed, setTyped] = useState(search)
   const sent = useRef(search)
   useEffect(() => {
@@ -96,7 +96,7 @@ export function Search({ search }: { search: string }) {
     if (find === search) return
     const timer = setTimeout(() => {
       sent.current = find
-      changeQuery({ find, cursor: undefined })
+      changeQuery({ find, cursor: undefined, page: undefined })
     }, typingMs)
     return () => clearTimeout(timer)
   }, [typed])
@@ -106,5 +106,5 @@ export function Search({ search }: { search: string }) {
     sent.current = search
     setTyped(search)
   }, [search])
-  return <Input label="Search" type="search" maxLength={200} value={typed} onTyping={setTyped} />
+  return <Input label={label} type="search" maxLength={200} value={typed} onTyping={setTyped} />
 }

@@ -7,12 +7,7 @@
 export const locale = navigator.languages?.find((one) => /^en(-[a-z\d]+)*$/i.test(one)) ?? 'en-GB'
 
 const whole = new Intl.NumberFormat(locale)
-const percent = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 })
-const exactPercent = new Intl.NumberFormat(locale, {
-  style: 'percent',
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1,
-})
+const exact = new Intl.NumberFormat(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 const moment = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' })
 const day = new Intl.DateTimeFormat(locale, { dateStyle: 'medium' })
 const utcDay = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeZone: 'UTC' })
@@ -21,11 +16,11 @@ const now = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
 
 export const formatNumber = (value: number): string => whole.format(value)
 
-/** A share from 0 to 1. */
-export const formatPercent = (share: number): string => percent.format(share)
+/** A share from 0 to 1, as sentences have it; on one line. */
+export const formatPercent = (share: number): string => `${whole.format(Math.round(share * 100))}\u00a0%`
 
 /** The same beside a difference, which must add up to the eye. */
-export const formatExactPercent = (share: number): string => exactPercent.format(share)
+export const formatExactPercent = (share: number): string => `${exact.format(share * 100)}\u00a0%`
 
 export const formatMoment = (time: string | Date): string => moment.format(new Date(time))
 

@@ -18,7 +18,7 @@ export function Header({ places, path, onSignOut }: { places: Place[]; path: str
           {own ? <Text>{own.organisation.name}</Text> : 'prompt-signals'}
         </a>
         {own?.usage && <UsageBar usage={own.usage} />}
-        <a class="fine" href={href('/docs')}>
+        <a class="fine" href={href('/guides/overview')}>
           Docs
         </a>
         {own && <KeyMenu own={own} onSignOut={onSignOut} />}
@@ -33,8 +33,8 @@ export function Header({ places, path, onSignOut }: { places: Place[]; path: str
   )
 }
 
-/** The part of the console that a path belongs to: the prompts, or what the path begins with. */
-const partOf = (path: string): string => path.split('/')[1] || 'prompts'
+/** The part of the console that a path belongs to. */
+const partOf = (path: string): string | undefined => path.split('/')[1]
 
 type NavProps = { class: string; label: string; places: Place[]; isHere(path: string): boolean }
 

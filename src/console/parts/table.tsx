@@ -7,6 +7,8 @@ export type Column<Row> = {
   cell(row: Row): ComponentChildren
   /** Figures are aligned by their digits. */
   isFigure?: boolean
+  /** Sentences, which have room. */
+  isText?: boolean
   /** The name is only for screen readers. */
   isQuiet?: boolean
 }
@@ -17,15 +19,17 @@ export type TableProps<Row> = {
   columns: (Column<NoInfer<Row>> | false)[]
   rows: Row[]
   keyOf(row: Row): string | number
+  /** Rows have two lines, and what is longer is cut. */
+  hasLines?: boolean
   /** The anchor of a row, where something leads to it. */
   idOf?(row: Row): string
 }
 
 /** A table, which becomes a list of cards on narrow screens. The roles keep it a table for screen readers. */
-export function Table<Row>({ caption, columns, rows, keyOf, idOf }: TableProps<Row>) {
+export function Table<Row>({ caption, columns, rows, keyOf, hasLines, idOf }: TableProps<Row>) {
   const shown = columns.filter((column) => column !== false)
   return (
-    <table class="list" role="table">
+    <table class={`list ${hasLines ? 'lines' : ''}`} role="table">
       <caption class="visually-hidden">{caption}</caption>
       <thead role="rowgroup">
         <tr role="row">
@@ -39,8 +43,13 @@ export function Table<Row>({ caption, columns, rows, keyOf, idOf }: TableProps<R
       <tbody role="rowgroup">
         {rows.map((row) => (
           <tr key={keyOf(row)} id={idOf?.(row)} role="row">
-            {shown.map(({ name, cell, isFigure, isQuiet }) => (
-              <td key={name} role="cell" class={isFigure ? 'figure' : ''} data-name={isQuiet ? undefined : name}>
+            {shown.map(({ name, cell, isFigure, isText, isQuiet }) => (
+              <td
+                key={name}
+                role="cell"
+                class={isFigure ? 'figure' : isText ? 'prose' : ''}
+                data-name={isQuiet ? undefined : name}
+              >
                 <div>{cell(row)}</div>
               </td>
             ))}

@@ -43,6 +43,9 @@ export const Moment = ({ time }: { time: string }) => <time dateTime={time}>{for
 
 export const hrefOfPrompt = (id: string): string => href(`/prompts/${encodeURIComponent(id)}`)
 
+/** The page of a change. */
+export const hrefOfChange = (prompt: string, id: number): string => `${hrefOfPrompt(prompt)}?change=${id}`
+
 export const PromptLink = ({ id, name }: { id: string; name: string }) => (
   <a href={hrefOfPrompt(id)}>
     <Text>{name}</Text>

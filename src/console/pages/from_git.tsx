@@ -1,19 +1,45 @@
 import { useState } from 'preact/hooks'
 import { api, get, type Schemas } from '../client/api.ts'
 import { change, useQuery, useSending } from '../client/query.ts'
-import { root } from '../client/router.ts'
+import { href, root } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
 import { Secret } from '../parts/copy.tsx'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Page } from '../parts/page.tsx'
 import { Await, FailureNote } from '../parts/states.tsx'
 import { Text, When } from '../parts/text.tsx'
+import { Step } from './next_step.tsx'
 
 type Webhook = Schemas['ShownGithubWebhook']['data']
 type NewSecret = Schemas['GithubWebhook']['data']
 
+/** How histories come from git: sync for every host, or the webhook of GitHub. */
+export const FromGit = () => (
+  <Page title="From git">
+    <Sync />
+    <GithubWebhook />
+  </Page>
+)
+
+function Sync() {
+  const command = `PROMPT_SIGNALS_KEY=psk_… prompt-signals sync --url ${urlOf('/').replace(/\/$/, '')}`
+  return (
+    <section>
+      <h2>Sync after every push</h2>
+      <Step title="In a clone of the repository, for any host" command={command} of="the sync command">
+        <p>
+          Records new changes of every linked file. The key is for <strong>ci</strong> (
+          <a href={href('/settings/keys')}>keys</a>
+          ). <a href={href('/guides/git#in-a-pipeline')}>Recipes</a> for GitLab, GitHub, Gitea, Forgejo, Jenkins and a
+          hook of the server.
+        </p>
+      </Step>
+    </section>
+  )
+}
+
 /** The webhook that records history from GitHub. */
-export function Webhooks() {
+function GithubWebhook() {
   const query = useQuery(get('/api/v1/webhooks/github', {}))
   const [made, setMade] = useState<NewSecret>()
   const [isAsking, setAsking] = useState(false)
@@ -23,11 +49,12 @@ export function Webhooks() {
     setMade(data)
   }
   return (
-    <Page title="GitHub webhook">
+    <section>
+      <h2>GitHub webhook</h2>
       <div class="prose">
         <p>
-          A webhook records pushes and pull requests as history of the prompts that are linked to files of the
-          repository. For other hosts, run <code>prompt-signals sync</code> after every push.
+          Only for GitHub: records pushes and pull requests as history of the prompts that are linked to files of the
+          repository, without a pipeline.
         </p>
         {made ? (
           <Instructions webhook={made} />
@@ -55,7 +82,7 @@ export function Webhooks() {
           </p>
         </FormDialog>
       )}
-    </Page>
+    </section>
   )
 }
 
