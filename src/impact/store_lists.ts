@@ -143,7 +143,7 @@ export const selectListedChanges = (
         ${search}::text is null
         or strpos(lower(concat_ws(chr(10), p.name, p.public_id, p.path)), lower(${search}::text)) > 0
       )
-      and (${author}::text is null or strpos(lower(h.user_name), lower(${author}::text)) > 0)
+      and (${author}::text is null or strpos(lower(h.user_name || ' ' || h.authors::text), lower(${author}::text)) > 0)
       and (${pr}::text is null or h.pr_number::text = ${pr} or h.pr_url = ${pr})
       and (${commit}::text is null or left(h.commit_key, 7) = left(lower(${commit}::text), 7))
     order by h.created_at desc, h.id desc

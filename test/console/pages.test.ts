@@ -432,10 +432,10 @@ test('the signals are exported as a file, as they are filtered', async () => {
   expect(heading).toContain('value')
   expect(lines.length).toBeGreaterThan(100)
   expect(lines.filter((line) => !line.includes('negative'))).toEqual([])
-  expect(await page.getByText('ignores the metadata filter').count()).toBe(0)
+  expect(await page.getByText('ignores the other filters').count()).toBe(0)
   await page.getByLabel('Metadata').fill('model = gpt-5')
   await page.keyboard.press('Enter')
-  await page.getByText('Export (ignores the metadata filter)').waitFor()
+  await page.getByText('Export (ignores the other filters)').waitFor()
 })
 
 test('a change is told by its title, and a comparison is missing for one of two reasons', async () => {

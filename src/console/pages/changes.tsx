@@ -118,8 +118,8 @@ type SignalsLinkProps = {
 }
 
 /** The number of signals of a change, and the way to them. */
-export function SignalsLink({ prompt, impact: { signals, window }, class: look, children }: SignalsLinkProps) {
-  const query = new URLSearchParams({ prompt, since: window.from, ...(window.until ? { until: window.until } : {}) })
+export function SignalsLink({ prompt, impact: { change, signals }, class: look, children }: SignalsLinkProps) {
+  const query = new URLSearchParams({ prompt, change: String(change.id) })
   return (
     <a class={look} href={href(`/signals?${query}`)}>
       {children ?? countOf(signals.total, 'signal')}

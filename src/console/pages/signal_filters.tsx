@@ -104,6 +104,7 @@ function Chips({ filters }: { filters: Record<string, string> }) {
 
 function describe(name: string, value: string): string {
   if (name === 'value') return value
+  if (name === 'change') return `of change ${value}`
   if (name.startsWith('metadata.')) return `${name.slice('metadata.'.length)} = ${value}`
   const time = Number.isNaN(Date.parse(value)) ? value : formatMoment(value)
   return `${name === 'since' ? 'from' : 'before'} ${time}`

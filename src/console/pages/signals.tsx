@@ -27,7 +27,7 @@ export function Signals() {
       </Page>
     )
   }
-  const isFilter = (name: string) => /^(value|since|until)$|^metadata\./.test(name)
+  const isFilter = (name: string) => /^(value|since|until|change)$|^metadata\./.test(name)
   const filters = Object.fromEntries([...query].filter(([name]) => isFilter(name)))
   const isFiltered = Object.keys(filters).length > 0
   return (
@@ -71,8 +71,8 @@ function NoSignals({ prompt, isFiltered, isLast }: { prompt: string; isFiltered:
   return <FirstSignal prompt={prompt} hasArrived={false} />
 }
 
-/** Saves the signals as a file. The API exports by value and time, not by metadata. */
-function Export({ prompt, filters: { value, since, until, ...metadata } }: Chosen) {
+/** Saves the signals as a file. The API exports by value and time only. */
+function Export({ prompt, filters: { value, since, until, ...others } }: Chosen) {
   const { isSending, failure, send } = useSending()
   const save = (format: 'csv' | 'ndjson') => async () => {
     const params = { path: { prompt_id: prompt }, query: { value, since, until, format } as object }
@@ -81,7 +81,7 @@ function Export({ prompt, filters: { value, since, until, ...metadata } }: Chose
   }
   return (
     <div class="row export fine">
-      Export{Object.keys(metadata).length > 0 && ' (ignores the metadata filter)'}
+      Export{Object.keys(others).length > 0 && ' (ignores the other filters)'}
       <Button look="small" does="CSV" isDisabled={isSending} onClick={() => send(save('csv'))} />
       <Button look="small" does="NDJSON" isDisabled={isSending} onClick={() => send(save('ndjson'))} />
       {failure && <FailureNote failure={failure} />}
