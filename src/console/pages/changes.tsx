@@ -112,7 +112,7 @@ export function Difference({ rate, difference, verdict, reach, unit, signals_nee
 
 type SignalsLinkProps = {
   prompt: string
-  impact: Pick<Impact, 'signals' | 'window'>
+  impact: Pick<Impact, 'change' | 'signals'>
   class?: string
   children?: string
 }
