@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:f
 import { dirname, join } from 'node:path'
 import { version } from '../../package.json'
 import { packPython } from '../../scripts/clients.ts'
+import { describeComponents, describeLicences, findPackages } from '../../scripts/packages.ts'
 import { root } from '../clients/network.ts'
 import { testInFullRun } from '../full.ts'
 import { createFolder } from '../program.ts'
@@ -54,6 +55,15 @@ import prompt_signals; print(prompt_signals.__file__, m.version('prompt-signals'
     stdout: `${name}/prompt_signals.py ${version} [True, True, True, True]\n`,
   })
   expect(await run(['python3', '-m', 'zipfile', '-t', name], folder)).toMatchObject({ stdout: 'Done testing\n' })
+})
+
+test('the components and the licences have Postgres, which is inside the engine', async () => {
+  const packages = await findPackages([])
+  const { components } = JSON.parse(describeComponents(version, packages))
+  expect(components.map(({ purl }: { purl: string }) => purl)).toContainEqual(
+    expect.stringMatching(/^pkg:generic\/postgresql@18\.\d+$/),
+  )
+  expect(await describeLicences(packages)).toContain('PostgreSQL Global Development Group')
 })
 
 testInFullRun(

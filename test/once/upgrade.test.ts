@@ -48,6 +48,7 @@ function load() {
   return { more, end }
 }
 
+// From 1.1 on, test:all also runs the binary of 1.0, from the files of its release, on the new schema.
 test('a replica of the older release serves on, and stays ready, while the schema becomes newer', async () => {
   // It was not probed before, so that it has no result from before the migration.
   const other = await startServer(settings)

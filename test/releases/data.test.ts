@@ -29,6 +29,7 @@ const release = join(import.meta.dir, '1.0')
 const file = (name: string) => join(release, name)
 const names = {
   events: 'events.json',
+  commands: 'commands.json',
   backup: 'backup',
   dump: 'dump.sql.gz',
   folder: 'data.tar.zst',
@@ -37,6 +38,13 @@ const names = {
 
 const isFrozen = existsSync(file(names.answers))
 const eventTypes = ['change.live', 'impact.decided', 'ping', 'rate.changed', 'usage.threshold']
+
+const commands = [
+  ...['orgs list', 'keys list --org Acme', 'endpoints list --org Acme', 'audit list --org Acme', 'usage --org Acme'],
+  ...['prompts list --org Acme', 'history list --prompt pmt_farewell', 'impact --prompt pmt_farewell'],
+  ...['signals list --prompt pmt_greeting', 'signals stats --prompt pmt_greeting', 'migrate --dry-run', 'migrate'],
+  ...['version', 'config'],
+]
 
 const receiver = useReceiver()
 
@@ -67,9 +75,18 @@ test('what is kept for later releases uses every feature: no table is empty, eve
   const answers = await readAnswers(service, made.key, [made.prompts.greeting, made.prompts.farewell])
   writeFileSync(file(names.answers), gzipSync(JSON.stringify({ ...made, answers })))
   await writeFile(file(names.backup), (write) => writeBackup(db, clock, '1.0.0', write))
+  writeFileSync(file(names.commands), `${JSON.stringify(await readCommands(settings), null, 2)}\n`)
   await freezeDump(settings)
   await freezeFolder()
 })
+
+/** The shape of what each command prints with --json. */
+async function readCommands(settings: Settings): Promise<Record<string, unknown>> {
+  const operator = createOperator(settings)
+  const shapes: Record<string, unknown> = {}
+  for (const command of commands) shapes[command] = shapeOf(await operator.json(...command.split(' ')))
+  return shapes
+}
 
 async function freezeDump(settings: Settings): Promise<void> {
   const dump = await postgres('pg_dump', '--no-owner', '--no-privileges', settings.DATABASE_URL as string)
@@ -140,6 +157,9 @@ testFrozen(
   async (name) => {
     const { answers, key, prompts } = JSON.parse(gunzipSync(readFileSync(file(names.answers))).toString()) as Frozen
     const settings = (await openings[name]?.()) as Settings
+    if (name === 'dump') {
+      expect(await readCommands(settings)).toMatchObject(JSON.parse(readFileSync(file(names.commands), 'utf8')))
+    }
     const today = await startService({ settings })
     today.clock.set(frozenAt)
     const paths = Object.keys(answers)
