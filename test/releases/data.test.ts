@@ -98,7 +98,7 @@ async function freezeFolder(): Promise<void> {
   const settings = { DATA_DIR: join(createFolder(), 'data') }
   await restore(settings)
   const db = await open(settings)
-  await db.sql`update webhook_endpoints set disabled_at = null, disabled_reason = null`
+  await db.sql`update webhook_endpoints set disabled_at = null, disabled_reason = null where disabled_reason = 'restored'`
   await db.close()
   const folder = filesOf(settings.DATA_DIR)
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -165,7 +165,9 @@ testFrozen(
     const paths = Object.keys(answers)
     // A restored database sends nothing.
     const isRestored = name === 'backup'
-    if (isRestored) await today.services.db.sql`update webhook_endpoints set disabled_at = null, disabled_reason = null`
+    if (isRestored)
+      await today.services.db
+        .sql`update webhook_endpoints set disabled_at = null, disabled_reason = null where disabled_reason = 'restored'`
     const now = await readAnswers(today, key, [prompts.greeting, prompts.farewell])
     for (const path of paths) expect([path, now[path]]).toMatchObject([path, answers[path]] as unknown[])
 

@@ -2,7 +2,13 @@
 import { operator } from '../../src/audit/record.ts'
 import { setWebhook } from '../../src/github/settings.ts'
 import { presets } from '../../src/lib/scopes.ts'
-import { createOrganisation, requireOrganisation, setRetention, setStoreText } from '../../src/orgs/manage.ts'
+import {
+  createOrganisation,
+  requireOrganisation,
+  setRetention,
+  setStoreText,
+  setSuspended,
+} from '../../src/orgs/manage.ts'
 import { erasePrompt } from '../../src/prompts/erase.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPastRecorder } from '../../src/signals/import.ts'
@@ -45,14 +51,20 @@ export async function useEverything(service: TestService, receiver: string): Pro
   await erasePrompt(db, clock, erased)
 
   const endpoint = await send('post', '/webhooks/endpoints', { url: receiver })
-  await send('post', '/webhooks/endpoints', { url: receiver, kind: 'slack', events: ['impact.decided'] })
+  const slack = { url: receiver, kind: 'slack', events: ['impact.decided'], prompts: [farewell] }
+  const { id: disabled } = await send('post', '/webhooks/endpoints', slack)
+  await send('post', '/webhooks/endpoints', slack)
+  await send('patch', `/webhooks/endpoints/${disabled}`, { enabled: false })
   await send('post', `/webhooks/endpoints/${endpoint.id}/rotate`)
   await send('post', `/webhooks/endpoints/${endpoint.id}/test`)
 
   const history = (prompt: string, entries: object[]) =>
     send('post', '/history/batch', { entries: entries.map((one) => ({ prompt_id: prompt, ...one })) })
   const many = Array.from({ length: 600 }, (_, index) =>
-    entry({ commit_sha: sha(`long ${index}`), created_at: new Date(Date.UTC(2026, 0, 1, 0, index)).toISOString() }),
+    entry({
+      ...{ action: 'pr_opened', pr_number: index + 1, pr_url: `https://example.com/${index + 1}` },
+      ...{ commit_sha: sha(`long ${index}`), created_at: new Date(Date.UTC(2026, 0, 1, 0, index)).toISOString() },
+    }),
   )
   for (const start of [0, 300]) await history(long, many.slice(start, start + 300))
   const [before, after] = [sha('before'), sha('after')]
@@ -61,7 +73,7 @@ export async function useEverything(service: TestService, receiver: string): Pro
   await history(farewell, [
     live(before, '2026-09-01T09:00:00Z', { text: 'Bye.\n' }),
     live(sha('wrong'), '2026-09-02T09:00:00Z', { branch_name: 'wrong' }),
-    live(sha('mistaken'), '2026-09-03T09:00:00Z'),
+    live(sha('mistaken'), '2026-09-03T09:00:00Z', { ...pull, action: 'pr_merged' }),
   ])
   await send('post', '/history/remove', { prompt_id: farewell, branch: 'wrong' })
   const { body: listed } = await service.getHistory(farewell, key)
@@ -113,12 +125,15 @@ export async function useEverything(service: TestService, receiver: string): Pro
     ...{ name: 'page', preset: 'browser', origins: [page], prompts: [greeting], monthly_limit: 100 },
   })
   await service.post(`/prompts/${greeting}/signals`, browser.key, signal('positive'), { origin: page })
+  await send('post', `/keys/${browser.id}/rotate`)
   const rotated = await send('post', '/keys', { name: 'app', preset: 'app', expires_at: '2099-01-01T00:00:00Z' })
   await send('post', `/keys/${rotated.id}/rotate`)
   const revoked = await send('post', '/keys', { name: 'revoked' })
   await service.delete(`/keys/${revoked.id}`, key)
   await send('patch', `/prompts/${greeting}`, { name: 'Greeting', live_branch: 'main' })
 
+  const suspended = await createOwner(service, 'Suspended')
+  await setSuspended(db, clock, suspended.org, true)
   const small = await createOwner(service, 'Small', 5)
   await setRetention(db, clock, small.org, 36_500)
   await service.post('/webhooks/endpoints', small.key, { url: receiver })

@@ -14,10 +14,10 @@ const { document, ...others } = now
 
 if (process.env.FREEZE === 'yes') {
   mkdirSync(folder, { recursive: true })
-  const write = (name: string, value: object) =>
-    writeFileSync(join(folder, name), `${JSON.stringify(value, null, 2)}\n`)
+  const write = (name: string, value: object, indent?: number) =>
+    writeFileSync(join(folder, name), `${JSON.stringify(value, null, indent)}\n`)
   write('openapi.json', document)
-  write('interface.json', { ...others, migrations: hashes })
+  write('interface.json', { ...others, migrations: hashes }, 2)
 }
 
 const isFrozen = existsSync(join(folder, 'interface.json'))
