@@ -4,8 +4,9 @@ create domain signal_value as text check (value in ('positive', 'negative'));
 create domain signal_metadata as jsonb check (jsonb_typeof(value) = 'object');
 create domain month_start as date check (extract(day from value) = 1);
 create domain signal_count as integer check (value >= 0);
--- With a browser key, the key that the client sent follows the id of the browser key.
+-- With a browser key, what the client sent follows the id of the browser key and a tab.
 create domain idempotency_key as text collate "C" check (length(value) between 1 and 275);
+create domain signal_subject as text collate "C" check (length(value) between 1 and 275);
 
 -- The large tables are vacuumed after a fiftieth of their rows has changed. The default of a fifth is never reached while a
 -- purge leaves millions of dead rows.
@@ -17,6 +18,8 @@ create table signals (
   value signal_value not null,
   metadata signal_metadata,
   created_at timestamptz(3) not null,
+  -- What the signal is about, if the client says so: see find_votes.
+  subject signal_subject,
   -- The rollup reads the signals of a prompt that were recorded after a known id.
   primary key (prompt_id, id)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
@@ -24,6 +27,9 @@ create table signals (
 -- The order of lists and exports. A signal of a batch may have an earlier time than signals with a lower id. No two entries
 -- are equal, so deduplication would only cost time before each page split.
 create index on signals (prompt_id, created_at, id) with (deduplicate_items = off);
+
+-- Signals without a subject cost nothing here.
+create index on signals (prompt_id, subject) where subject is not null;
 
 -- Statements compare both. Without this, Postgres expects far too few signals of a prompt, and reads all of them to sort them.
 create statistics signals_owner (dependencies) on prompt_id, organisation_id from signals;
@@ -58,6 +64,9 @@ create table idempotency_keys (
   prompt_id bigint not null,
   signal_id bigint not null,
   created_at timestamptz(3) not null,
+  -- Of a signal with a subject, which may have changed since: what was sent, and whether it replaced an earlier one.
+  vote_hash text collate "C",
+  is_replacement boolean,
   primary key (organisation_id, key)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 
@@ -85,6 +94,37 @@ as $$
     where o.id = m.organisation_id and m.month > '-infinity'
     limit 1
   ) o on true;
+$$;
+
+-- For each subject of a prompt (organisation_id, prompt_id, subject, at), the signal that another one at that time replaces:
+-- within 90 days there is one. Imported ones may be earlier.
+create function find_votes(votes jsonb)
+returns table (number bigint, signal_id bigint, created_at timestamptz)
+language sql
+stable
+as $$
+  select g.number, s.id, s.created_at
+  from rows from (
+    jsonb_to_recordset(votes) as (organisation_id bigint, prompt_id bigint, subject text, at timestamptz)
+  ) with ordinality g (organisation_id, prompt_id, subject, at, number)
+  left join lateral (
+    select s.id, s.created_at
+    from signals s
+    where s.organisation_id = g.organisation_id and s.prompt_id = g.prompt_id and s.subject = g.subject
+      -- Neither this nor the order names a column as an index has it: Postgres must search by the subject.
+      and abs(extract(epoch from s.created_at - g.at)) < 90 * 86400
+    order by -s.id
+    limit 1
+  ) s on true;
+$$;
+
+-- What tells a signal with a subject from another one that was sent with the same idempotency key. Null without a subject.
+create function hash_of_vote(subject text, is_positive boolean, metadata jsonb)
+returns text
+language sql
+immutable
+as $$
+  select case when subject is not null then md5(subject || e'\n' || is_positive || coalesce(metadata::text, '')) end
 $$;
 
 -- Records signals and counts them, in the order given and as far as the limits allow, in one transaction. Returns arrays
@@ -123,6 +163,10 @@ create function write_signals(
   browser_key_months date[],
   browser_key_numbers integer[],
   browser_key_limits integer[],
+  -- The subjects that signals have, each of a prompt once, as find_votes takes them; and for each signal, the position of its
+  -- subject or null. Both are null when no signal has a subject.
+  votes jsonb,
+  vote_numbers integer[],
   -- Returned in the result.
   write_number bigint
 )
@@ -133,15 +177,20 @@ declare
   is_set boolean;
   -- The id of the first signal, if it is recorded; the others follow in their order.
   first_id bigint;
-  -- For each signal, if it was not recorded: refused, replayed (recorded before with the same idempotency key), conflict
-  -- (that signal was another one) or missing (the organisation has no such prompt). Null as a whole when all were recorded.
+  -- For each signal, if it was not recorded: refused, replayed (recorded before with the same idempotency key) or
+  -- replayed_replacement, conflict (that signal was another one), replaced (instead, another one with its subject was changed)
+  -- or missing (the organisation has no such prompt). Null as a whole when all were recorded.
   outcomes text[];
   -- For each signal; null as a whole when all are recorded. Reading outcomes[n] would scan all strings before it.
   are_recorded boolean[];
-  -- For each signal whose idempotency key was used before.
+  -- For each signal whose idempotency key was used before, or whose subject is known.
   earlier_ids bigint[];
   earlier_times bigint[];
   are_same boolean[];
+  are_replacements boolean[];
+  -- For each subject.
+  voted_ids bigint[];
+  voted_times bigint[];
   -- For each month.
   used_before integer[];
   month_limits integer[];
@@ -192,7 +241,8 @@ begin
     )
   into used_before, month_limits, month_rows, month_used, is_plain, missing_prompts
   from (select * from usages_of(organisation_ids, months) order by number) u;
-  is_plain := is_plain and idempotency_key_list is null and browser_key_numbers is null and missing_prompts is null;
+  is_plain := is_plain and idempotency_key_list is null and browser_key_numbers is null
+    and vote_numbers is null and missing_prompts is null;
 
   if browser_key_numbers is not null then
     select array_agg(coalesce(u.used, 0) order by m.number), array_agg(coalesce(u.block, 0) order by m.number)
@@ -213,14 +263,23 @@ begin
       array_agg(s.id order by g.number), array_agg((extract(epoch from s.created_at) * 1000)::bigint order by g.number),
       array_agg(
         s.prompt_id = prompt_ids[prompt_numbers[g.number]]
-          and (s.value = 'positive') = are_positive[g.number]
-          and s.metadata is not distinct from nullif(metadata_list -> (g.number::integer - 1), 'null')
+          and case
+            when k.vote_hash is null and vote_numbers[g.number] is null then
+              (s.value = 'positive') = are_positive[g.number]
+              and s.metadata is not distinct from nullif(metadata_list -> (g.number::integer - 1), 'null')
+            else
+              k.vote_hash is not distinct from hash_of_vote(
+                votes -> (vote_numbers[g.number] - 1) ->> 'subject', are_positive[g.number],
+                nullif(metadata_list -> (g.number::integer - 1), 'null')
+              )
+          end
         order by g.number
-      )
-    into earlier_ids, earlier_times, are_same
+      ),
+      array_agg(k.is_replacement order by g.number)
+    into earlier_ids, earlier_times, are_same, are_replacements
     from unnest(idempotency_key_list) with ordinality g (key, number)
     left join lateral (
-      select k.organisation_id, k.prompt_id, k.signal_id
+      select k.organisation_id, k.prompt_id, k.signal_id, k.vote_hash, k.is_replacement
       from idempotency_keys k
       where k.organisation_id = organisation_ids[month_numbers[g.number]] and k.key = g.key
       limit 1
@@ -233,6 +292,15 @@ begin
     ) s on true;
   end if;
 
+  if vote_numbers is not null then
+    select
+      array_agg(v.signal_id order by v.number), array_agg((extract(epoch from v.created_at) * 1000)::bigint order by v.number)
+    into voted_ids, voted_times
+    from find_votes(votes) v;
+    earlier_ids := coalesce(earlier_ids, array_fill(null::bigint, array[cardinality(prompt_numbers)]));
+    earlier_times := coalesce(earlier_times, earlier_ids);
+  end if;
+
   if not is_plain then
     month_used := used_before;
     outcomes := array_fill(null::text, array[cardinality(prompt_numbers)]);
@@ -243,7 +311,16 @@ begin
       if prompt_numbers[number] = any (missing_prompts) then
         outcomes[number] := 'missing';
       elsif earlier_ids[number] is not null then
-        outcomes[number] := case when are_same[number] then 'replayed' else 'conflict' end;
+        outcomes[number] := case
+          when not are_same[number] then 'conflict'
+          when are_replacements[number] then 'replayed_replacement'
+          else 'replayed'
+        end;
+      -- Also when the month is full, but not for a time of a closed month.
+      elsif voted_ids[vote_numbers[number]] is not null and months[month_number] > '-infinity' then
+        outcomes[number] := 'replaced';
+        earlier_ids[number] := voted_ids[vote_numbers[number]];
+        earlier_times[number] := voted_times[vote_numbers[number]];
       elsif month_used[month_number] >= month_limits[month_number]
         or browser_key_used[browser_key_number] >= browser_key_limits[number] then
         outcomes[number] := 'refused';
@@ -253,18 +330,35 @@ begin
         if browser_key_number is not null then
           browser_key_used[browser_key_number] := browser_key_used[browser_key_number] + 1;
         end if;
+        if vote_numbers[number] is not null then
+          voted_ids[vote_numbers[number]] := first_id + number - 1;
+          voted_times[vote_numbers[number]] := created_ats[number];
+        end if;
       end if;
     end loop;
   end if;
 
-  insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
+  insert into signals (id, organisation_id, prompt_id, value, metadata, created_at, subject)
   overriding system value
   select
     first_id + n - 1, organisation_ids[month_numbers[n]], prompt_ids[prompt_numbers[n]],
     case when are_positive[n] then 'positive' else 'negative' end,
-    nullif(metadata_list -> (n - 1), 'null'), to_timestamp(created_ats[n] / 1000::double precision)
+    nullif(metadata_list -> (n - 1), 'null'), to_timestamp(created_ats[n] / 1000::double precision),
+    votes -> (vote_numbers[n] - 1) ->> 'subject'
   from generate_series(1, cardinality(prompt_numbers)) n
   where are_recorded is null or are_recorded[n];
+
+  -- In their order: of several with one subject, the last one counts.
+  if 'replaced' = any (outcomes) then
+    for number in 1 .. cardinality(prompt_numbers) loop
+      if outcomes[number] = 'replaced' then
+        perform replace_signal(
+          organisation_ids[month_numbers[number]], prompt_ids[prompt_numbers[number]], earlier_ids[number],
+          case when are_positive[number] then 'positive' else 'negative' end, nullif(metadata_list -> (number - 1), 'null')
+        );
+      end if;
+    end loop;
+  end if;
 
   -- A ctid stays the same while the organisation is locked.
   update signal_usage u
@@ -289,16 +383,20 @@ begin
   end if;
 
   if idempotency_key_list is not null then
-    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at)
+    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at, vote_hash, is_replacement)
     select
-      organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]], first_id + n - 1,
-      coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision))
+      organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]],
+      case when are_recorded[n] then first_id + n - 1 else earlier_ids[n] end,
+      coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision)),
+      hash_of_vote(votes -> (vote_numbers[n] - 1) ->> 'subject', are_positive[n], nullif(metadata_list -> (n - 1), 'null')),
+      nullif(not are_recorded[n], false)
     from generate_series(1, cardinality(prompt_numbers)) n
-    where idempotency_key_list[n] is not null and are_recorded[n];
+    where idempotency_key_list[n] is not null and (are_recorded[n] or vote_numbers[n] is not null and outcomes[n] = 'replaced');
   end if;
 
-  -- A replay confirms a signal that another call may have committed early. The message makes this transaction wait for it.
-  if 'replayed' = any (outcomes) then
+  -- A replay or a vote that is the same confirms a signal that another call may have committed early. The message makes this
+  -- transaction wait for it.
+  if outcomes && '{replayed,replayed_replacement,replaced}' then
     is_set := pg_logical_emit_message(true, 'prompt-signals', '') is not null;
   end if;
   return json_build_object(

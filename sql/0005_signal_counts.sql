@@ -264,6 +264,44 @@ begin
 end
 $$;
 
+-- Replaces the value and the metadata of a signal, also in the rollups.
+create function replace_signal(
+  given_organisation_id bigint, given_prompt_id bigint, signal_id bigint, new_value text, new_metadata jsonb
+)
+returns void
+language plpgsql
+as $$
+declare
+  watermark signal_watermarks := lock_watermark(given_organisation_id, given_prompt_id);
+  old signals;
+  quarter timestamptz;
+begin
+  select s.* into old from signals s
+  where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = signal_id;
+  if not found then
+    -- The caller tries again.
+    raise exception 'the signal was erased before it was replaced' using errcode = 'lock_not_available';
+  end if;
+  if (old.value, old.metadata) is not distinct from (new_value, new_metadata) then
+    return;
+  end if;
+  update signals s
+  set value = new_value, metadata = new_metadata
+  where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = signal_id;
+  if signal_id <= watermark.last_rolled_up_id then
+    quarter := floor_minutes(old.created_at, 15);
+    perform add_to_signal_counts(
+      given_organisation_id, given_prompt_id, array[quarter], array[commit_of_signal(given.metadata)],
+      array[(given.value = 'positive')::integer::bigint], array[(given.value = 'negative')::integer::bigint], given.factor
+    )
+    from (values (1, new_value, new_metadata), (-1, old.value, old.metadata)) given (factor, value, metadata);
+    perform delete_empty_counts(
+      given_organisation_id, given_prompt_id, array[commit_of_signal(old.metadata)], floor_minutes(quarter, 1440), quarter
+    );
+  end if;
+end
+$$;
+
 -- Splits each span between two of the ascending bounds into parts that add up to it: whole days and quarter hours, which
 -- the rollups hold, and less than a quarter hour (0 minutes) at either end. Days are rounded to the nearest midnight (UTC),
 -- and quarter hours are added (sign 1) or subtracted (-1) to correct that: a day of most time zones takes fewer than 96.

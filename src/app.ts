@@ -40,9 +40,12 @@ function operationRoutes(services: Services, { authenticated, publicRoute }: Rou
     { detail: { hide: true } },
   )
   for (const operation of operations) {
-    const { method, path, scope, handle } = operation
-    const route = authenticated<Record<string, string>>(scope, (context, params, caller) =>
-      handle(services, context, params, caller),
+    const { method, path, scope, scopeFor, handle } = operation
+    const route = authenticated<Record<string, string>>(
+      scope,
+      (context, params, caller) => handle(services, context, params, caller),
+      undefined,
+      scopeFor,
     )
     routes.route(method, `/api/v1${path}`, route, { detail: describeOperation(operation) })
   }

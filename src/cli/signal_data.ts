@@ -7,6 +7,7 @@ import { expectedTime, parseTime } from '../lib/times.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { countSignals, type PurgeSource, purgeSignals } from '../signals/erase.ts'
+import { countMatching, type MetadataFilter, purgeMatching } from '../signals/erase_matching.ts'
 import { importSignals } from '../signals/import.ts'
 import { exportSignals } from '../signals/read.ts'
 import { exportParams } from '../signals/schema_params.ts'
@@ -70,29 +71,37 @@ export const signalDataCommands = onDatabase([
     },
   },
   {
-    usage: 'signals purge --before TIME --prompt PROMPT|--org ORG|--all-orgs [--dry-run] [--yes]',
-    description: 'permanently erases the signals older than a time, after showing their number and asking',
+    usage: 'signals purge --before TIME|--metadata FIELD=TEXT --prompt PROMPT|--org ORG|--all-orgs [--dry-run] [--yes]',
+    description:
+      'permanently erases the signals older than a time, or those of a person by their metadata, after showing their number ' +
+      'and asking',
     ifInterrupted: 'Run it again to erase the rest.',
     check(args) {
       const sources = [hasOption(args, 'prompt'), hasOption(args, 'org'), args.options['all-orgs'] === true]
       if (sources.filter(Boolean).length !== 1) throw new UsageError('give one of --prompt, --org and --all-orgs')
-      parseBefore(args)
+      parseWhich(args)
       requireConsent(args)
     },
     async run({ db, clock, args, output, progress, interruption: { signal } }) {
-      const before = parseBefore(args)
+      const { before, metadata } = parseWhich(args)
       const sources = await findSources(db, clock, args)
-      let found = 0
-      for (const source of sources) found += await countSignals(db, source, before)
+      const counts = new Map<PurgeSource, number>()
+      for (const source of sources) {
+        counts.set(source, await (before ? countSignals(db, source, before) : countMatching(db, source, metadata)))
+      }
+      const found = counts.values().reduce((sum, count) => sum + count, 0)
       if (args.options['dry-run']) return output.show({ would_erase: found })
-      const what = `${counted(found, 'signal')} older than ${before.toISOString()}`
+      const which = before ? `older than ${before.toISOString()}` : `with ${args.text('metadata')}`
+      const what = `${counted(found, 'signal')} ${which}`
       const whose = args.options['all-orgs'] ? counted(sources.length, 'organisation') : sources[0]?.publicId
       await confirm(args, `Permanently erase ${what} of ${whose}?`, signal)
       let erased = 0
-      for (const source of sources) {
+      for (const [source, count] of counts) {
         const earlier = erased
         const onProgress = (more: number) => progress.count(earlier + more, 'signals erased')
-        erased += await purgeSignals(db, clock, source, before, onProgress)
+        erased += await (before
+          ? purgeSignals(db, clock, source, before, onProgress)
+          : purgeMatching(db, clock, source, metadata, count))
       }
       output.show({ erased })
     },
@@ -118,8 +127,16 @@ async function findSources(db: Db, clock: Context['clock'], args: Arguments): Pr
   return sources
 }
 
-function parseBefore(args: Arguments): Date {
-  const before = parseTime(args.required('before'))
+/** What is older than a time, or has a value in its metadata. */
+function parseWhich(args: Arguments): { before: Date | null; metadata: MetadataFilter } {
+  const [time, filter] = [args.text('before'), args.text('metadata')]
+  if ((time === null) === (filter === null)) throw new UsageError('give either --before or --metadata')
+  if (filter !== null) {
+    const [, field, text] = /^([^=]+)=(.+)$/s.exec(filter) ?? []
+    if (!field || !text) throw new UsageError(`--metadata must be FIELD=TEXT, not "${filter}"`)
+    return { before: null, metadata: [[field, text]] }
+  }
+  const before = parseTime(time as string)
   if (!before) throw new UsageError(`--before must be ${expectedTime}`)
-  return before
+  return { before, metadata: [] }
 }

@@ -10,12 +10,13 @@ import { fromOperations } from './operation_command.ts'
 import type { AnyColumn, Column, Output } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
 
-type SignalRow = { id: number; value: string; created_at: string; metadata: object | null }
+type SignalRow = { id: number; value: string; created_at: string; metadata: object | null; subject?: string }
 
 const signalColumns: AnyColumn<SignalRow>[] = [
   { name: 'id', cell: ({ id }) => String(id), isNumber: true },
   { name: 'value', cell: ({ value }) => `${value === 'positive' ? '▲' : '▼'} ${value}` },
   'created_at',
+  { name: 'subject', cell: ({ subject = '-' }) => subject, shrinks: true },
   { name: 'metadata', cell: ({ metadata }) => (metadata ? JSON.stringify(metadata) : '-'), shrinks: true },
 ]
 

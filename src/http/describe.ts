@@ -42,16 +42,18 @@ export function describeOperation(operation: Operation<never>): DocumentDecorati
       ]
     },
     get responses() {
+      const success = {
+        headers: describeHeaders(answer.headers, [
+          ...(isLimitedByMonth ? [] : rateHeaders),
+          ...(answer.sometimes ?? []),
+          ...(operation.isIdempotent ? ['Idempotent-Replayed' as const] : []),
+        ]),
+        content: 'schema' in answer ? json(answer.schema) : describeTexts(answer.texts),
+      }
+      const { status, description, alternative } = answer
       return {
-        [answer.status]: {
-          description: answer.description,
-          headers: describeHeaders(answer.headers, [
-            ...(isLimitedByMonth ? [] : rateHeaders),
-            ...(answer.sometimes ?? []),
-            ...(operation.isIdempotent ? ['Idempotent-Replayed' as const] : []),
-          ]),
-          content: 'schema' in answer ? json(answer.schema) : describeTexts(answer.texts),
-        },
+        ...(alternative && { [alternative.status]: { description: alternative.description, ...success } }),
+        [status]: { description, ...success },
         ...(operation.unchanged && {
           304: { description: 'The version in If-None-Match is current.', headers: describeHeaders(['ETag']) },
         }),

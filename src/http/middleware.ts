@@ -149,12 +149,14 @@ export function createRouteWrapper(services: Services) {
       scope: Scope | null,
       handle: (context: RequestContext, params: Params, caller: Caller) => Promise<Response>,
       name?: string,
+      scopeFor?: (query: URLSearchParams) => Scope,
     ): Route<Params> {
       const requireAccess = (context: RequestContext, { scopes, browser }: Caller) => {
         // Reset first: if the check throws, the error must carry no CORS headers.
         context.cors = undefined
         if (browser) context.cors = corsHeaders(context.request.headers.get('origin'), browser.origins)
-        if (scope !== null && !scopes.includes(scope)) throw forbidden(scope)
+        const needed = scopeFor ? scopeFor(context.searchParams) : scope
+        if (needed !== null && !scopes.includes(needed)) throw forbidden(needed)
       }
       const verifyCurrent = async (context: RequestContext, params: Params) => {
         const current = await verifyKey(context.request.headers.get('authorization'))

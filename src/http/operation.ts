@@ -20,6 +20,8 @@ export type Answer = {
   description: string
   headers?: HeaderName[]
   sometimes?: HeaderName[]
+  /** Another success, of the same shape. */
+  alternative?: { status: number; description: string }
   /** What `run` returns: the value of `data` by default, a page with a cursor, or the whole body. */
   shape?: 'page' | 'body'
 } & ({ schema: TSchema } | { texts: Record<string, string> })
@@ -60,6 +62,8 @@ type Words = {
   path: string
   /** Null accepts any key: for its own data. */
   scope: Scope | null
+  /** If the scope depends on the query. */
+  scopeFor?(query: URLSearchParams): Scope
   summary: string
   description: string
   answer: Answer

@@ -121,7 +121,7 @@ export function requireAllowedPrompt({ browser }: Caller, params: unknown): void
 
 const preflightHeaders = {
   'access-control-allow-origin': '*',
-  'access-control-allow-methods': 'POST',
+  'access-control-allow-methods': 'POST, DELETE',
   'access-control-allow-headers': 'authorization, content-type, idempotency-key, x-request-id',
   // Two hours, in seconds: browsers cache a preflight no longer.
   'access-control-max-age': '7200',

@@ -47,9 +47,9 @@ export function createMetrics(log: Log) {
   }
   const countOutcome = labelledCounter(
     'signals_total',
-    'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal; missing: a failover lost the prompt',
+    'Signals by outcome; replaced: a vote that changed; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal; missing: a failover lost the prompt',
     'outcome',
-    ['recorded', 'refused', 'replayed', 'conflict', 'missing'],
+    ['recorded', 'replaced', 'refused', 'replayed', 'conflict', 'missing'],
   )
   const batchSize = histogram('batch_signals', 'Signals per batch insert', batchSizes)
   const batchWait = histogram(

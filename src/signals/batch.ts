@@ -51,10 +51,10 @@ function parseItem(text: string, now: Date): BatchItem {
   if (!isBounded(text, maxSignalValues)) return { error: tooManyValues() }
   const given = parseJson(text)
   try {
-    const { value, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
+    const { value, subject, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
     const { metadata } = keepNumbers(text, given) as BatchSignal
     const createdAt = time === undefined ? now : parseCreatedAt(time, now)
-    const signal = { value, metadata: metadata ? writeMetadata(metadata) : null, createdAt, idempotencyKey }
+    const signal = { value, metadata: metadata ? writeMetadata(metadata) : null, createdAt, idempotencyKey, subject }
     if (isOpen(createdAt, now)) return signal
     return idempotencyKey === null ? { error: wrongTime() } : { ...signal, closed: wrongTime() }
   } catch (error) {
@@ -83,7 +83,9 @@ const wrongTime = () =>
     },
   ])
 
-export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
+type Recorded = Pick<WriteResult, 'createdAt' | 'isReplacement'> & { id: number; isReplayed: boolean }
+
+export type BatchResult = Recorded | { error: ApiError }
 
 /** The results in the order of the signals, and the usage of the current month; undefined when no signal was of it. */
 type BatchOutcome = { results: BatchResult[]; usage: (Usage & { month: Month }) | undefined }
@@ -99,8 +101,10 @@ export function createBatchRecorder(recording: Recording) {
     now: Date,
     deadline: number,
   ): Promise<WriteResult[]> {
-    // Skip admission with idempotency keys: a replay does not count, and must succeed even when the month is full.
-    const mustAdmit = signals.every((signal) => signal.idempotencyKey === null && signal.month === month)
+    // Skip admission with idempotency keys and subjects: what does not count must succeed even when the month is full.
+    const mustAdmit = signals.every(
+      (signal) => signal.idempotencyKey === null && signal.subject === undefined && signal.month === month,
+    )
     const full = mustAdmit ? await admission.admit(organisationId, month) : undefined
     if (full) return signals.map((signal) => refuse(signal, full, observe))
     const addedAt = performance.now()
@@ -162,11 +166,11 @@ function deduplicate(items: BatchItem[]): { distinct: ValidItem[]; positions: Po
   const indexOfKey = new Map<string, number>()
   const positions = items.map((item): Position => {
     if ('error' in item) return item
-    const { idempotencyKey: key, value, metadata } = item
+    const { idempotencyKey: key, value, metadata, subject } = item
     const index = key === null ? undefined : indexOfKey.get(key)
     if (index !== undefined) {
       const first = distinct[index] as ValidItem
-      const isSame = first.value === value && first.metadata === metadata
+      const isSame = first.value === value && first.metadata === metadata && first.subject === subject
       return isSame ? { index, isDuplicate: true } : { error: conflict() }
     }
     if (key !== null) indexOfKey.set(key, distinct.length)
@@ -177,13 +181,16 @@ function deduplicate(items: BatchItem[]): { distinct: ValidItem[]; positions: Po
 }
 
 function toResult(result: WriteResult, isDuplicate: boolean, closed: ApiError | undefined): BatchResult {
-  const { outcome, id, createdAt, month } = result
+  const { outcome, isReplacement, id, createdAt, month } = result
   if (outcome === 'refused') return { error: closed ?? monthlyLimitReached(result, month) }
   if (outcome === 'conflict') return { error: conflict() }
-  return { id: id as number, createdAt, isReplayed: isDuplicate || outcome === 'replayed' }
+  return { id: id as number, createdAt, isReplacement, isReplayed: isDuplicate || outcome === 'replayed' }
 }
 
 const conflict = () =>
   invalid('The idempotency_key was used for another signal.', [
-    { path: '/idempotency_key', message: 'must be new, or come with the same prompt, value and metadata as before' },
+    {
+      path: '/idempotency_key',
+      message: 'must be new, or come with the same prompt, value, metadata and subject as before',
+    },
   ])

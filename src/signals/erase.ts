@@ -9,12 +9,13 @@ import { selectRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
 import type { SignalSource } from './read.ts'
+import { findVotes, idOfVote } from './store.ts'
 import {
   claimRetention,
   deleteSignals,
   type ErasedStep,
   eraseBefore,
-  eraseSignal,
+  eraseSignals,
   flush,
   lockSignals,
 } from './store_bulk.ts'
@@ -32,12 +33,21 @@ const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-
 /** Erases one signal permanently. It still counts towards its month. */
 export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: number, actor: Actor): Promise<void> {
   await db.transaction(async (sql) => {
-    if (!(await eraseSignal(sql, prompt, signalId))) throw notFound()
+    if (!(await eraseSignals(sql, prompt, [signalId]))) throw notFound()
     const { organisationId, publicId: subject } = prompt
     const details = { signal: signalId }
     await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject, details })
   }, permitRequestOf(actor))
 }
+
+/** Withdraws the signal with a subject, as its sender may for 90 days. Returns its id. */
+export const withdraw = (db: Db, clock: Clock, prompt: Prompt, subject: string, actor: Actor): Promise<number> =>
+  db.transaction(async (sql) => {
+    const vote = { prompt, subject, createdAt: clock.now() }
+    const id = (await findVotes(sql, [vote])).get(idOfVote(vote))
+    if (id === undefined || !(await eraseSignals(sql, prompt, [id]))) throw notFound()
+    return id
+  }, permitRequestOf(actor))
 
 /** Counts the signals older than `before`, or all. */
 export async function countSignals(db: Db, source: SignalSource, before = latest): Promise<number> {
@@ -102,7 +112,7 @@ async function eraseInSteps(
   return total
 }
 
-const promptsOf = (db: Db, { organisationId, prompt }: SignalSource) =>
+export const promptsOf = (db: Db, { organisationId, prompt }: SignalSource) =>
   prompt ? [[prompt]] : readPrompts(db, organisationId)
 
 type Retention = Awaited<ReturnType<typeof selectRetentions>>[number]

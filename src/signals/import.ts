@@ -9,10 +9,13 @@ import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { keepNumbers, maxExportedBytes, writeMetadata } from './metadata.ts'
 import { ImportedSignal } from './schema.ts'
-import { writeSignals } from './store.ts'
+import { isVote, replaceVotes, writeSignals } from './store.ts'
 import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_bulk.ts'
 
-/** The numbers of new signals, of known ones, and of those that the limit of the current month refused. */
+/**
+ * The numbers of new signals, of known ones, also if the line has replaced them, and of those that the limit of the current
+ * month refused.
+ */
 type ImportCounts = { recorded: number; known: number; refused: number }
 
 /** The embedded engine does nothing else during a write, so each write is short. */
@@ -42,21 +45,27 @@ export async function importSignals(
   const counts = { recorded: 0, known: 0, refused: 0 }
   let batch: PastSignal[] = []
   let done = 0
-  for await (const signal of parseLines(readLines(), now)) {
-    batch.push(signal)
-    done += 1
-    if (batch.length < signalsPerWrite && done < total) continue
+
+  async function write(): Promise<void> {
     const startedAt = performance.now()
     const { recorded, known, refused } = await record(batch)
     counts.recorded += recorded
     counts.known += known
     counts.refused += refused
+    done += batch.length
     batch = []
     // A reader of the prompt would time out on many new signals.
     await rollup.catchUp(prompt)
     onProgress(done, done / total)
     await yieldFor(startedAt)
   }
+
+  for await (const signal of parseLines(readLines(), now)) {
+    // A later line replaces the signal of an earlier one.
+    if (signal.subject && batch.some(({ subject }) => subject === signal.subject)) await write()
+    if (batch.push(signal) >= signalsPerWrite) await write()
+  }
+  if (batch.length > 0) await write()
   return counts
 }
 
@@ -77,9 +86,12 @@ export function createPastRecorder(
   const seen = new Map<string, SeenTime>()
   const month = monthOf(now)
 
-  return (signals) =>
+  return (lines) =>
     db.transaction(async (sql) => {
       if (!(await lockSignals(sql, prompt))) throw notFound()
+      const votes = lines.filter(isVote).map((vote) => ({ ...vote, prompt }))
+      const areKnown = votes.length > 0 ? await replaceVotes(sql, prompt, votes) : []
+      const signals = lines.filter((line) => !isVote(line))
       const identities = await selectIdentities(sql, signals)
       const times = new Map(
         signals.map(({ createdAt }) => {
@@ -95,13 +107,14 @@ export function createPastRecorder(
         one.lastId = Math.max(one.lastId, lastId)
         one.surplus.set(identity, (one.surplus.get(identity) ?? 0) + count)
       }
-      const missing = signals.filter(({ createdAt }, index) => {
+      const unknown = signals.filter(({ createdAt }, index) => {
         const { surplus } = times.get(createdAt.toISOString()) as SeenTime
         const identity = identities[index] as string
         const left = (surplus.get(identity) ?? 0) - 1
         surplus.set(identity, left)
         return left < 0
       })
+      const missing = [...unknown, ...votes.filter((_, index) => !areKnown[index])]
       const isCurrent = ({ createdAt }: PastSignal) => monthOf(createdAt).name === month.name
       await insertPastSignals(
         sql,
@@ -112,7 +125,7 @@ export function createPastRecorder(
       const current = missing.filter(isCurrent).map((signal) => ({ ...signal, ...more }))
       const results = current.length > 0 ? await writeSignals(sql, current) : []
       const refused = results.filter(({ outcome }) => outcome === 'refused').length
-      return { recorded: missing.length - refused, known: signals.length - missing.length, refused }
+      return { recorded: missing.length - refused, known: lines.length - missing.length, refused }
     })
 }
 
@@ -155,7 +168,7 @@ function parseHeading(line: string): string[] {
 
 function parseSignal(line: string, now: Date): PastSignal & { prompt?: string } {
   const parsed = validateLine(parseJsonLine(line))
-  const { value, created_at, prompt } = parsed
+  const { value, created_at, prompt, subject } = parsed
   const { metadata } = keepNumbers(line, parsed)
   const createdAt = parseInstant(created_at)
   if (!createdAt || createdAt > now) {
@@ -163,14 +176,17 @@ function parseSignal(line: string, now: Date): PastSignal & { prompt?: string } 
     throw invalid('The signal is not valid.', [{ path: '/created_at', message }])
   }
   const json = metadata ? writeMetadata(metadata, maxExportedBytes) : null
-  return { value, metadata: json, createdAt, ...(prompt ? { prompt } : {}) }
+  return { value, metadata: json, createdAt, subject, ...(prompt ? { prompt } : {}) }
 }
 
 /** The metadata comes first, so that nothing in it can take the place of another field. */
 function toJson(columns: string[], cells: string[]): string {
   if (cells.length !== columns.length) throw unreadable(`This record has ${cells.length} cells, not ${columns.length}.`)
   const cellOf = (name: string) => cells[columns.indexOf(name)]
+  // See the export for the apostrophe.
+  const subject = cellOf('subject')?.replace(/^'(?=[-=+@'])/, '')
   const others = ['value', 'created_at', 'prompt'].map((name) => `"${name}":${JSON.stringify(cellOf(name) ?? '')}`)
+  if (subject) others.push(`"subject":${JSON.stringify(subject)}`)
   return `{"metadata":${cellOf('metadata') || 'null'},${others}}`
 }
 

@@ -19,10 +19,11 @@ import type { SignalRollup } from '../stats/rollup.ts'
 import { type BatchRecorder, type BatchResult, parseBatch } from './batch.ts'
 import { keepNumbers, maxSignalValues, writeMetadata } from './metadata.ts'
 import { type ExportStep, exportSignals, isSearch, listSignals, type SignalSource, signalJson } from './read.ts'
-import type { Signal, SignalRecorder } from './record.ts'
+import { ofPage, type Signal, type SignalRecorder } from './record.ts'
 import {
   CreatedSignal,
   ErasedSignal,
+  ErasedSignals,
   exportExamples,
   NewSignal,
   NewSignalBatch,
@@ -30,7 +31,7 @@ import {
   SignalList,
   SignalPath,
 } from './schema.ts'
-import { type ExportQuery, exportParams, signalListParams } from './schema_params.ts'
+import { type ExportQuery, eraseParams, exportParams, isMetadataName, signalListParams } from './schema_params.ts'
 
 type Needs = {
   db: Db
@@ -65,7 +66,8 @@ export const signalOperations = defineOperations('Signals', {
     summary: 'Record a signal',
     description:
       "Records positive or negative feedback on the prompt's output. Each recorded signal counts towards the " +
-      "organisation's monthly limit, which resets with each calendar month, UTC.",
+      "organisation's monthly limit, which resets with each calendar month, UTC. With the subject of an earlier signal, it " +
+      'replaces that one, which is then not counted again.',
     params: PromptPath,
     isIdempotent: true,
     body: bodyOf(NewSignal, 'The signal'),
@@ -74,6 +76,7 @@ export const signalOperations = defineOperations('Signals', {
       description: 'The signal is recorded and counted.',
       schema: CreatedSignal,
       headers: ['RateLimit', 'RateLimit-Policy'],
+      alternative: { status: 200, description: 'The signal replaced the one with its subject.' },
     },
     errors: [429],
     tool: {
@@ -93,13 +96,14 @@ export const signalOperations = defineOperations('Signals', {
       const signal = parseSignal(text, idempotencyKey)
       const browserKey = browser && { id: browser.countedWith, monthlyLimit: browser.monthlyLimit }
       const result = await signalRecorder.record(prompt, signal, context.deadline, browserKey)
-      const { id, createdAt, outcome, month, limitedBy } = result
+      const { id, createdAt, outcome, month, limitedBy, isReplacement } = result
       if (outcome === 'refused') return context.replyError(monthlyLimitReached(result, month, limitedBy))
       if (outcome === 'missing') throw notFound()
       if (outcome === 'conflict') throw usedForAnother()
       const headers = limitHeaders(result, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
+      if (isReplacement) return context.replyData({ ...data, replaced: true }, 200, headers)
       return context.replyData(data satisfies CreatedSignal['data'], 201, headers)
     },
   }),
@@ -134,6 +138,28 @@ export const signalOperations = defineOperations('Signals', {
       return { ...page, data: `[${page.data.map(signalJson).join()}]` }
     },
   }),
+  eraseSignals: operation({
+    method: 'DELETE',
+    path,
+    scope: 'signals:write',
+    scopeFor: (query) => ([...query.keys()].some(isMetadataName) ? 'signals:delete' : 'signals:write'),
+    summary: 'Withdraw a signal, or erase those of a person',
+    description:
+      'With a subject, withdraws the signal that has it, for 90 days; a browser key withdraws what was sent with it. With ' +
+      'filters on the metadata (scope signals:delete), permanently erases all signals that match, in bounded steps: repeat ' +
+      'with next_cursor until it is null. Erased signals still count towards the monthly limit.',
+    params: PromptPath,
+    query: eraseParams,
+    answer: { status: 200, description: 'The signals are erased.', schema: ErasedSignals },
+    async run({ db, clock }: Needs, { prompt, query, caller: { browser }, actor }) {
+      const { subject, ...filter } = query
+      if (subject === null) return (await import('./erase_matching.ts')).eraseMatching(db, clock, prompt, filter, actor)
+      const { withdraw } = await import('./erase.ts')
+      return {
+        id: await withdraw(db, clock, prompt, ofPage(browser ? { id: browser.countedWith } : null, subject), actor),
+      }
+    },
+  }),
   createSignals: operation({
     method: 'POST',
     path: `${path}/batch`,
@@ -147,7 +173,8 @@ export const signalOperations = defineOperations('Signals', {
     body: bodyOf(NewSignalBatch, 'The batch'),
     answer: {
       status: 200,
-      description: 'One result for each signal. Those with status 201 are recorded and counted.',
+      description:
+        'One result for each signal. Those with status 201 are recorded and counted; those with 200 replaced one.',
       schema: RecordedBatch,
       sometimes: ['RateLimit', 'RateLimit-Policy'],
     },
@@ -211,7 +238,8 @@ export const signalOperations = defineOperations('Signals', {
 function parseSignal(text: string, idempotencyKey: string | null): Signal {
   const body = validate(parseJson(text, undefined, maxSignalValues))
   const { metadata } = keepNumbers(text, body)
-  return { value: body.value, metadata: metadata ? writeMetadata(metadata) : null, idempotencyKey }
+  const { value, subject } = body
+  return { value, metadata: metadata ? writeMetadata(metadata) : null, idempotencyKey, subject }
 }
 
 const usedForAnother = () =>
@@ -224,8 +252,9 @@ function show(result: BatchResult, requestId: string): RecordedBatch['data'][num
     const { code, message, context } = result.error as ApiError & { code: 'validation_error' | 'rate_limited' }
     return { status: statusOfCode[code], error: { code, message, ...context, request_id: requestId } }
   }
-  const { id, createdAt, isReplayed } = result
-  return { status: 201, id, created_at: createdAt.toISOString(), ...(isReplayed ? { replayed: true } : {}) }
+  const { id, createdAt, isReplayed, isReplacement } = result
+  const shown = { id, created_at: createdAt.toISOString(), ...(isReplayed && { replayed: true as const }) }
+  return isReplacement ? { status: 200, ...shown, replaced: true } : { status: 201, ...shown }
 }
 
 /** The header is rejected, because it would suggest that the whole batch can be replayed. */

@@ -69,8 +69,10 @@ function rangesOf(
 }
 
 /** The JSON of a signal. The metadata is JSON already: parsing it would change large numbers. */
-export const signalJson = ({ id, value, metadata, created_at }: SignalRow): string =>
-  `{"id":${id},"value":"${value}","metadata":${metadata ?? 'null'},"created_at":"${created_at.toISOString()}"}`
+export const signalJson = ({ id, value, metadata, created_at, subject }: SignalRow): string =>
+  `{"id":${id},"value":"${value}","metadata":${metadata ?? 'null'},"created_at":"${created_at.toISOString()}"${
+    subject === null ? '' : `,"subject":${JSON.stringify(subject)}`
+  }}`
 
 /** Whose signals: those of one prompt, or of all prompts of the organisation. */
 export type SignalSource = { organisationId: number; prompt: Prompt | null }
@@ -84,7 +86,7 @@ const firstRows = 250
 
 /**
  * Exports a source in steps of one short statement each: prompt by prompt, and the signals of a prompt in order of time.
- * No snapshot is held, because signals do not change.
+ * No snapshot is held, because the order of signals does not change.
  */
 export async function* exportSignals(db: Db, source: SignalSource, query: ExportQuery): AsyncGenerator<ExportStep> {
   const last = query.after === null ? undefined : await requireSignal(db, source, query.after)

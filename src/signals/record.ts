@@ -13,15 +13,19 @@ import { createGroupCommit } from './group_commit.ts'
 import {
   type BrowserKey,
   findUsedKeys,
+  findVotes,
   idOfKey,
+  idOfVote,
+  isVote,
   type OwnedIdempotencyKey,
   type SignalToWrite,
+  type Vote,
   type WriteResult,
   writeSignals,
 } from './store.ts'
 
 /** The metadata is JSON. */
-export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
+export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey' | 'subject'>
 
 /**
  * The answer to the caller. `used` and `limit` are the ones to report: the browser key's if it has a limit, else the
@@ -98,12 +102,18 @@ export function createSignalRecorder(recording: Recording, clock: Clock) {
 
   const findUsedKey = createDataLoader((keys: OwnedIdempotencyKey[]) => findUsedKeys(db.sql, keys), idOfKey)
 
-  /** A replay does not count, and must succeed even when the month is full. */
-  async function recordOnce(signal: PendingSignal, idempotencyKey: string, full: Refusal | undefined) {
-    const usedKey = { organisationId: signal.prompt.organisationId, key: idempotencyKey }
+  const findVote = createDataLoader((votes: Vote[]) => findVotes(db.sql, votes), idOfVote)
+
+  /** What replays or replaces a signal does not count, and must succeed even when the month is full. */
+  async function recordOnce(signal: PendingSignal, full: Refusal | undefined): Promise<SignalOutcome> {
+    const { prompt, idempotencyKey } = signal
+    const usedKey = idempotencyKey === null ? null : { organisationId: prompt.organisationId, key: idempotencyKey }
     // All signals before the refusal are committed, so an unknown idempotency key is no replay. It is refused without a write,
     // which would lock the organisation.
-    if (full && !(await findUsedKey(usedKey))) return refuse(signal, full, observe)
+    const isKnown = async () =>
+      (usedKey && (await findUsedKey(usedKey))) || (isVote(signal) && (await findVote(signal)))
+    if (full && !(await isKnown())) return refuse(signal, full, observe)
+    if (!usedKey) return batches.add(signal)
     const id = idOfKey(usedKey)
     // Each key is its own tenant, so at most 100 requests wait for one.
     return oneAtATime(() => batches.add(signal), { tenant: id, key: id })
@@ -125,18 +135,19 @@ export function createSignalRecorder(recording: Recording, clock: Clock) {
      */
     record(
       prompt: Prompt,
-      { value, metadata, idempotencyKey: sent }: Signal,
+      { value, metadata, idempotencyKey: key, subject: about }: Signal,
       deadline: number,
       browserKey: BrowserKey | null = null,
     ): Promise<SignalOutcome> {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
-      const idempotencyKey = browserKey && sent !== null ? keyOfPage(browserKey, sent) : sent
-      const signal = { prompt, value, metadata, createdAt, month, idempotencyKey, browserKey, deadline }
+      const idempotencyKey = ofPage(browserKey, key)
+      const subject = ofPage(browserKey, about ?? null)
+      const signal = { prompt, value, metadata, createdAt, month, idempotencyKey, subject, browserKey, deadline }
       const fullKey = browserKey ? findFullKey(browserKey, month) : undefined
       const { organisationId } = prompt
-      if (idempotencyKey !== null) {
-        return recordOnce(signal, idempotencyKey, fullKey ?? admission.findRefusal(organisationId, month))
+      if (idempotencyKey !== null || subject !== null) {
+        return recordOnce(signal, fullKey ?? admission.findRefusal(organisationId, month))
       }
       const full = fullKey ?? admission.admit(organisationId, month)
       return full instanceof Promise
@@ -178,10 +189,11 @@ export function applyResults(
 }
 
 /**
- * An Idempotency-Key sent with a browser key is known only to that key and its rotations, so that visitors of a page can
- * neither take nor find the keys of a server. Clients cannot send a tab in a key.
+ * An Idempotency-Key or a subject sent with a browser key is known only to that key and its rotations, so that visitors of a
+ * page can neither take nor find those of a server. Clients cannot send a tab in either.
  */
-const keyOfPage = ({ id }: BrowserKey, idempotencyKey: string): string => `${id}\t${idempotencyKey}`
+export const ofPage = <T extends string | null>(browserKey: { id: number } | null, sent: T): string | T =>
+  browserKey && sent !== null ? `${browserKey.id}\t${sent}` : sent
 
 /** Refuses a signal without asking Postgres. */
 export function refuse(
@@ -190,7 +202,8 @@ export function refuse(
   observe: SignalObserver | undefined,
 ): SignalOutcome {
   observe?.ended('refused')
-  const result: WriteResult = { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
+  const unwritten = { id: null, isReplacement: false, keyUsage: null }
+  const result: WriteResult = { ...unwritten, outcome: 'refused', createdAt, used, limit, month }
   return limitedBy ? { ...result, limitedBy } : result
 }
 

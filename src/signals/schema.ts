@@ -1,10 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { idempotencyKeyType } from '../lib/idempotency_key.ts'
-import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, printable } from '../lib/typebox.ts'
 import { PromptPath } from '../prompts/schema.ts'
 
 const SignalValue = literals(['positive', 'negative'], { description: 'The feedback itself' })
+
+export const Subject = Type.String({
+  ...printable(255),
+  description: 'What it is about, such as an answer. For 90 days, a later signal with the same subject replaces it',
+})
 
 export const NewSignal = Type.Object(
   {
@@ -18,6 +23,7 @@ export const NewSignal = Type.Object(
         },
       ),
     ),
+    subject: Type.Optional(Subject),
   },
   { title: 'NewSignal', examples: [{ value: 'positive', metadata: { session: 'a81c', rating: 5 } }] },
 )
@@ -26,9 +32,10 @@ export type NewSignal = Static<typeof NewSignal>
 
 const id = Type.Integer({ format: 'int64', description: 'Identifier of the signal' })
 const createdAt = Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' })
+const replaced = Type.Optional(Type.Literal(true, { description: 'With 200: it replaced the signal with its subject' }))
 
 export const CreatedSignal = envelopeOf(
-  Type.Object({ id, value: SignalValue, created_at: createdAt }, { title: 'Signal' }),
+  Type.Object({ id, value: SignalValue, created_at: createdAt, replaced }, { title: 'Signal' }),
   'CreatedSignal',
   { id: 1, value: 'positive', created_at: '2026-11-14T23:35:00.000Z' },
 )
@@ -40,6 +47,16 @@ export const SignalPath = Type.Object({
   signal_id: Type.Integer({ format: 'int64', description: 'Identifier of the signal', examples: [7] }),
 })
 
+export const ErasedSignals = envelopeOf(
+  Type.Object({
+    id: Type.Optional(id),
+    erased: Type.Optional(Type.Integer({ description: 'How many signals were erased by their metadata' })),
+    next_cursor: Type.Optional(nullable(Type.String(), 'If signals are left to be examined; else null')),
+  }),
+  'ErasedSignals',
+  { id: 7 },
+)
+
 export const ErasedSignal = envelopeOf(Type.Object({ id }), 'ErasedSignal', { id: 7 })
 
 const RecordedSignal = Type.Object(
@@ -48,6 +65,7 @@ const RecordedSignal = Type.Object(
     value: SignalValue,
     metadata: nullable(Type.Object({}, { additionalProperties: true }), 'As it was sent, or null'),
     created_at: createdAt,
+    subject: Type.Optional(Type.String({ description: 'As it was sent, if it was' })),
   },
   { title: 'RecordedSignal' },
 )
@@ -65,6 +83,7 @@ export const ImportedSignal = Type.Object({
   metadata: Type.Optional(nullable(Type.Object({}), 'As it was sent, or null')),
   created_at: Type.String(),
   prompt: Type.Optional(Type.String()),
+  subject: Type.Optional(Subject),
 })
 
 /** An example line of each export format. */
@@ -72,7 +91,7 @@ export const exportExamples = {
   'application/x-ndjson':
     '{"id":7,"prompt":"pmt_greeting","value":"negative","metadata":{"model":"gpt-5"},"created_at":"2026-11-14T23:35:00.000Z"}\n',
   'text/csv':
-    'id,prompt,value,created_at,metadata\r\n7,pmt_greeting,negative,2026-11-14T23:35:00.000Z,"{""model"": ""gpt-5""}"\r\n',
+    'id,prompt,value,created_at,metadata,subject\r\n7,pmt_greeting,negative,2026-11-14T23:35:00.000Z,"{""model"": ""gpt-5""}",\r\n',
 }
 
 export const BatchSignal = Type.Object(
@@ -145,10 +164,14 @@ const BatchError = Type.Object(
 
 const BatchResult = Type.Object(
   {
-    status: Type.Integer({ enum: [201, 422, 429], description: 'The status that it would get in a single request' }),
-    id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 201' })),
-    created_at: Type.Optional(Type.String({ format: 'date-time', description: 'Its time, with 201' })),
+    status: Type.Integer({
+      enum: [200, 201, 422, 429],
+      description: 'The status that it would get in a single request',
+    }),
+    id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 200 or 201' })),
+    created_at: Type.Optional(Type.String({ format: 'date-time', description: 'Its time, with 200 or 201' })),
     replayed: Type.Optional(Type.Literal(true, { description: 'Present if it was recorded before with the same key' })),
+    replaced,
     error: Type.Optional(BatchError),
   },
   { title: 'BatchResult' },

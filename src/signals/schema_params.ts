@@ -1,7 +1,9 @@
 import { Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import { cursorPageParams } from '../lib/cursor_page.ts'
-import { choiceParam, defineParams, idParam, type Param, type QueryOf, timeParam } from '../lib/params.ts'
+import { choiceParam, defineParams, idParam, type Param, param, type QueryOf, timeParam } from '../lib/params.ts'
 import { metadataPrefix, parseMetadataField, parseStorable } from '../stats/schema.ts'
+import { Subject } from './schema.ts'
 
 /** How many metadata fields one request may filter by. */
 const maxMetadataFilters = 5
@@ -75,3 +77,22 @@ export const exportParams = defineParams(
 )
 
 export type ExportQuery = QueryOf<typeof exportParams>
+
+export const isMetadataName = (name: string): boolean => name.startsWith(metadataPrefix)
+
+/** Either a subject, or filters on the metadata with the cursor of the answer before. */
+export const eraseParams = defineParams(
+  {
+    subject: param(Subject, (text) => (Value.Check(Subject, text) ? text : undefined), '1 to 255 printable characters'),
+    'metadata.user': metadataFilter,
+    cursor: cursorPageParams.cursor,
+  },
+  ({ subject, cursor }, reject, given) => {
+    const metadata = parseMetadataFilters(given, reject)
+    for (const [key, text] of metadata) if (text === '') reject(metadataPrefix + key, 'must not be empty')
+    if ([...given.keys()].some(isMetadataName) === given.has('subject')) {
+      reject('subject', 'must be given, or else a filter on metadata')
+    }
+    return { subject, metadata, cursor }
+  },
+)

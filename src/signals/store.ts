@@ -12,6 +12,8 @@ export type SignalToWrite = {
   month: Month
   idempotencyKey: string | null
   browserKey: BrowserKey | null
+  /** What it is about: another signal of the prompt with the same subject replaces it. */
+  subject?: string | null | undefined
 }
 
 /** The key that a signal of a page is counted with, and the limit of the key that it came with. */
@@ -20,13 +22,15 @@ export type BrowserKey = { id: number; monthlyLimit: number | null }
 /** The outcome of a signal, with the organisation's count after it. */
 export type WriteResult = Usage & {
   /**
-   * Replayed: recorded before with the same idempotency key. Conflict: that key belongs to another signal. Missing: a
-   * failover has lost the prompt.
+   * Replaced: it changed an earlier signal with its subject. Replayed: recorded before with the same idempotency key.
+   * Conflict: that key belongs to another signal. Missing: a failover has lost the prompt.
    */
-  outcome: 'recorded' | 'refused' | 'replayed' | 'conflict' | 'missing'
+  outcome: 'recorded' | 'replaced' | 'refused' | 'replayed' | 'conflict' | 'missing'
+  /** Whether it replaced one, or is a replay of one that did. */
+  isReplacement: boolean
   /** Null when refused or missing. */
   id: number | null
-  /** The time of the earlier signal when replayed. */
+  /** The time of the earlier signal when replayed or replaced. */
   createdAt: Date
   month: Month
   /** The count and the limit of the browser key, if it has a limit. */
@@ -39,8 +43,8 @@ type Written = {
   /** The id of the first signal, if it was recorded; the others follow in their order. */
   firstId: number
   /** Null for a signal that was recorded, and null as a whole when all were. */
-  outcomes: (WriteResult['outcome'] | null)[] | null
-  /** Of the signals that were recorded before; null as a whole when no signal has an idempotency key. */
+  outcomes: (WriteResult['outcome'] | 'replayed_replacement' | null)[] | null
+  /** Of the signals that were recorded before; null as a whole when no signal has an idempotency key or a subject. */
   earlierIds: (number | null)[] | null
   earlierTimes: (number | null)[] | null
   usedBefore: number[]
@@ -79,6 +83,7 @@ export async function writeSignals(
   const idempotencyKeys = hasIdempotencyKeys
     ? toArray(signals.map(({ idempotencyKey }) => quote(idempotencyKey)))
     : null
+  const votes = signals.some(isVote) ? numberVotes(signals) : null
   writes += 1
   const write = writes
   const { text, values } = statement`
@@ -101,6 +106,8 @@ export async function writeSignals(
       browser_key_months => ${browserKeys && toArray(browserKeys.dates)}::text::date[],
       browser_key_numbers => ${browserKeys && toArray(browserKeys.numbers)}::text::integer[],
       browser_key_limits => ${keyLimits}::text::integer[],
+      votes => ${votes && votesToJson(votes.distinct)}::text::jsonb,
+      vote_numbers => ${votes && toArray(votes.numbers)}::text::integer[],
       write_number => ${write}::bigint
     )`
   // Two statements with the same parameters.
@@ -111,12 +118,14 @@ export async function writeSignals(
   if (written?.write !== write) throw new Error('response does not match request')
   const { firstId, outcomes, earlierIds, earlierTimes, usedBefore, monthLimits, keyUsedBefore } = written
   return signals.map(({ createdAt, month, browserKey }, index) => {
-    const outcome = outcomes?.[index] ?? 'recorded'
+    const found = outcomes?.[index] ?? 'recorded'
+    const outcome = found === 'replayed_replacement' ? 'replayed' : found
     const earlierTime = earlierTimes?.[index]
     const monthIndex = Number(months.numbers[index]) - 1
     const keyUsed = browserKey && countUp(keyUsedBefore as number[], Number(browserKeys?.numbers[index]) - 1, outcome)
     return {
       outcome,
+      isReplacement: found === 'replaced' || found === 'replayed_replacement',
       id: outcome === 'recorded' ? firstId + index : (earlierIds?.[index] ?? null),
       createdAt: earlierTime ? new Date(earlierTime) : createdAt,
       month,
@@ -132,6 +141,50 @@ function countUp(runningCounts: number[], index: number, outcome: WriteResult['o
   const count = (runningCounts[index] as number) + (outcome === 'recorded' ? 1 : 0)
   runningCounts[index] = count
   return count
+}
+
+/** A signal with a subject. */
+export type Vote = Pick<SignalToWrite, 'prompt' | 'createdAt'> & { subject: string }
+
+export const isVote = <T extends { subject?: string | null | undefined }>(one: T): one is T & { subject: string } =>
+  one.subject != null
+
+export const idOfVote = ({ prompt, subject }: Pick<Vote, 'prompt' | 'subject'>): string => `${prompt.id} ${subject}`
+
+/** As find_votes takes them. */
+export const votesToJson = (votes: Vote[]): string =>
+  JSON.stringify(
+    votes.map(({ prompt, subject, createdAt: at }) => {
+      return { organisation_id: prompt.organisationId, prompt_id: prompt.id, subject, at }
+    }),
+  )
+
+/** The ids of the signals that these would replace, by idOfVote. */
+export async function findVotes(sql: Sql, votes: Vote[]): Promise<Map<string, number>> {
+  const rows = await sql<{ number: number; id: number }>`
+    select v.number, v.signal_id as id from find_votes(${votesToJson(votes)}::text::jsonb) v where v.signal_id is not null`
+  return new Map(rows.map(({ number, id }) => [idOfVote(votes[number - 1] as Vote), id]))
+}
+
+/**
+ * Replaces the signals of a prompt with these subjects, also in the counts. Returns which of these had one. The caller has
+ * locked the organisation.
+ */
+export async function replaceVotes(
+  sql: Sql,
+  { id, organisationId }: Prompt,
+  votes: (Vote & Pick<SignalToWrite, 'value' | 'metadata'>)[],
+): Promise<boolean[]> {
+  const rows = await sql<{ isKnown: boolean }>`
+    select v.signal_id is not null as "isKnown", case when v.signal_id is not null then
+      replace_signal(${organisationId}, ${id}, v.signal_id, g.value, g.metadata::jsonb)
+    end
+    from find_votes(${votesToJson(votes)}::text::jsonb) v
+    join unnest(
+      ${votes.map(({ value }) => value)}::text[], ${votes.map(({ metadata }) => metadata)}::text[]
+    ) with ordinality g (value, metadata, number) using (number)
+    order by v.number`
+  return rows.map(({ isKnown }) => isKnown)
 }
 
 const statement = (text: TemplateStringsArray, ...values: unknown[]) => ({ text, values })
@@ -192,4 +245,17 @@ function numberMonths(signals: SignalToWrite[], idOf: (signal: SignalToWrite) =>
     dates: sorted.map(({ date }) => date),
     numbers: monthOfEach.map((month) => month?.number ?? 'null'),
   }
+}
+
+/** Lists each subject of a prompt once. `numbers` has the position of each signal's subject, from 1. */
+function numberVotes(signals: SignalToWrite[]) {
+  const distinct: Vote[] = []
+  const numberOf = new Map<string, number>()
+  const numbers = signals.map((signal) => {
+    if (!isVote(signal)) return 'null'
+    const number = numberOf.get(idOfVote(signal)) ?? distinct.push(signal)
+    numberOf.set(idOfVote(signal), number)
+    return number
+  })
+  return { distinct, numbers }
 }

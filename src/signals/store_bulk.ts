@@ -15,11 +15,11 @@ export async function lockSignals(sql: Sql, { id, organisationId, publicId }: Pr
   return rows.length > 0
 }
 
-/** Erases a signal, also from the counts; false when there is no such signal. */
-export async function eraseSignal(sql: Sql, prompt: OwnedPrompt, signalId: number): Promise<boolean> {
+/** Erases signals, also from the counts. Returns how many there were. */
+export async function eraseSignals(sql: Sql, { id, organisationId }: OwnedPrompt, ids: number[]): Promise<number> {
   const [row] = await sql<{ erased: number }>`
-    select erase_signals(${prompt.organisationId}, ${prompt.id}, array[${String(signalId)}::text::bigint]) as erased`
-  return row?.erased === 1
+    select erase_signals(${organisationId}, ${id}, ${ids.map(String)}::text[]::bigint[]) as erased`
+  return row?.erased ?? 0
 }
 
 /** The signals of a step. `erased` is less than `found` when another transaction was erasing some of them. */
@@ -81,7 +81,7 @@ export async function deleteSignals(sql: Sql, { id, organisationId }: OwnedPromp
 }
 
 /** A signal of any time in the past. Its metadata is JSON. */
-export type PastSignal = Pick<SignalToWrite, 'value' | 'metadata' | 'createdAt'>
+export type PastSignal = Pick<SignalToWrite, 'value' | 'metadata' | 'createdAt' | 'subject'>
 
 const timesOf = (signals: PastSignal[]) => signals.map(({ createdAt }) => createdAt.toISOString())
 
@@ -94,7 +94,7 @@ export async function selectIdentities(sql: Sql, signals: PastSignal[]): Promise
   return signals.map(({ createdAt, value }, index) => identityOf(createdAt, value, rows[index]?.hash ?? null))
 }
 
-/** Counts the signals that the prompt has at some times, by identity: of each time, those after an id. */
+/** Counts the signals without a subject that the prompt has at some times, by identity: of each time, those after an id. */
 export async function countStored(
   sql: Sql,
   prompt: Prompt,
@@ -107,7 +107,7 @@ export async function countStored(
       ${[...times.values()].map(({ lastId }) => `${lastId}`)}::text[]::bigint[]
     ) t (at, last_id)
     join signals s on s.created_at = t.at and s.id > t.last_id
-    where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
+    where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id} and s.subject is null
     group by 1, 2, 3`
   return rows.map(({ at, value, hash, count, lastId }) => {
     return { time: at.toISOString(), identity: identityOf(at, value, hash), count, lastId }
@@ -119,11 +119,11 @@ const identityOf = (at: Date, value: string, hash: string | null) => `${at.getTi
 /** Inserts signals of past months, which count towards no limit. The caller has locked the organisation. */
 export async function insertPastSignals(sql: Sql, prompt: Prompt, signals: PastSignal[]): Promise<void> {
   await sql`
-    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
-    select ${prompt.organisationId}, ${prompt.id}, g.value, g.metadata::jsonb, g.created_at
+    insert into signals (organisation_id, prompt_id, value, metadata, created_at, subject)
+    select ${prompt.organisationId}, ${prompt.id}, g.value, g.metadata::jsonb, g.created_at, g.subject
     from unnest(
       ${signals.map(({ value }) => value)}::text[], ${signals.map(({ metadata }) => metadata)}::text[],
-      ${timesOf(signals)}::text[]::timestamptz[]
-    ) with ordinality g (value, metadata, created_at, number)
+      ${timesOf(signals)}::text[]::timestamptz[], ${signals.map(({ subject }) => subject ?? null)}::text[]
+    ) with ordinality g (value, metadata, created_at, subject, number)
     order by g.number`
 }

@@ -3,7 +3,13 @@ import type { OwnSignals } from '../impact/own_signals.ts'
 import type { Prompt } from '../prompts/find.ts'
 
 /** A signal in a list. Its metadata is JSON, because numbers would not survive JavaScript's. */
-export type SignalRow = { id: number; value: string; metadata: string | null; created_at: Date }
+export type SignalRow = {
+  id: number
+  value: string
+  metadata: string | null
+  created_at: Date
+  subject: string | null
+}
 
 export type SignalFilter = {
   value: string | null
@@ -33,10 +39,11 @@ export async function selectSignals(
 ): Promise<{ rows: SignalRow[]; stoppedAt: Position | null }> {
   // One upper bound, because of two the scan of the index may start at the later one.
   const rows = await sql<SignalRow & { isWanted: boolean; number: number }>`
-    select id, value, metadata::text as metadata, created_at, is_wanted as "isWanted", number
+    select
+      id, value, metadata::text as metadata, created_at, split_part(subject, e'\\t', -1) as subject, is_wanted as "isWanted", number
     from (
       select
-        s.id, s.value, s.metadata, s.created_at, row_number() over (order by s.created_at desc, s.id desc) as number,
+        s.id, s.value, s.metadata, s.created_at, s.subject, row_number() over (order by s.created_at desc, s.id desc) as number,
         (${value}::text is null or s.value = ${value}::text) and not exists (
           select from unnest(
             ${metadata.map(([key]) => key)}::text[], ${metadata.map(([, text]) => text)}::text[]
@@ -52,7 +59,7 @@ export async function selectSignals(
             and s.created_at < coalesce(${own?.live[1] ?? null}::timestamptz, 'infinity')
         end) as is_wanted
       from (
-        select s.id, s.value, s.metadata, s.created_at
+        select s.id, s.value, s.metadata, s.created_at, s.subject
         from signals s
         where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
           and (s.created_at, s.id) < (
@@ -80,7 +87,7 @@ export type ExportPosition = { at: Date | null; id: number }
 /** The lines are null when no signal matches. The last time and id are those of the last signal examined. */
 type ExportedLines = { lines: string | null; exported: number; examined: number; lastTime: Date; lastId: number }
 
-export const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
+export const csvHeading = 'id,prompt,value,created_at,metadata,subject\r\n'
 
 /**
  * The next lines of an export, in order of time: of at most `maxRows` signals, and up to `maxBytes`, so that the statement
@@ -94,7 +101,8 @@ export async function selectLines(
   maxRows: number,
   maxBytes: number,
 ): Promise<ExportedLines> {
-  // No CSV cell starts with a character that a spreadsheet takes for a formula: metadata starts with a brace.
+  // No CSV cell starts with a character that a spreadsheet takes for a formula: metadata starts with a brace, and a subject
+  // that starts with one gets an apostrophe, which an import removes. What precedes the tab is not shown: see ofPage.
   const [row] = await sql<ExportedLines>`
     select
       string_agg(line, '') as lines, count(line) as exported, count(*) as examined, max(created_at) as "lastTime",
@@ -111,14 +119,18 @@ export async function selectLines(
             when s.value <> ${value}::text then null
             when ${format}::text = 'csv' then
               s.id || ',' || ${publicId}::text || ',' || s.value || ',' || t.text || ','
-              || coalesce('"' || replace(s.metadata::text, '"', '""') || '"', '') || e'\\r\\n'
+              || coalesce('"' || replace(s.metadata::text, '"', '""') || '"', '') || ','
+              || coalesce('"' || replace(regexp_replace(t.subject, '^[-=+@'']', '''\\&'), '"', '""') || '"', '') || e'\\r\\n'
             else
               '{"id":' || s.id || ',"prompt":"' || ${publicId}::text || '","value":"' || s.value || '","metadata":'
-              || coalesce(s.metadata::text, 'null') || ',"created_at":"' || t.text || e'"}\\n'
+              || coalesce(s.metadata::text, 'null') || ',"created_at":"' || t.text || '"'
+              || coalesce(',"subject":' || to_json(t.subject), '') || e'}\\n'
           end as line
         from signals s
         cross join lateral (
-          select to_char(s.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as text
+          select
+            to_char(s.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as text,
+            split_part(s.subject, e'\\t', -1) as subject
         ) t
         where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
           and (s.created_at, s.id) > (

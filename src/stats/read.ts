@@ -64,7 +64,8 @@ async function splitByMetadata(db: Db, prompt: Prompt, range: StatsQuery, key: s
   const [rest, none] = counts.slice(-2) as [MetadataCount, MetadataCount]
   return {
     key,
-    signals: totalOf(addCounts(counts)),
+    signals: none.read,
+    overlapping: totalOf(addCounts(counts)) > none.read,
     complete: inRange <= maxSplitSignals,
     values: counts.slice(0, -2).map((split) => ({ value: split.value ?? '', ...showCounts(split) })),
     rest: { values: rest.values, ...showCounts(rest) },

@@ -15,6 +15,10 @@ const MetadataSplit = Type.Object(
   {
     key: Type.String({ description: 'The metadata field' }),
     signals: Type.Integer({ description: 'How many signals were read: the newest of the range' }),
+    overlapping: Type.Boolean({
+      description:
+        'Whether signals count for several values, because the field has lists: each of the first 20 elements counts',
+    }),
     complete: Type.Boolean({ description: 'Whether all signals of the range were read' }),
     values: Type.Array(
       Type.Object({ value: Type.String({ description: 'A string unchanged, anything else as JSON' }), ...counts }),

@@ -19,11 +19,15 @@ export const selectSpanCounts = (
     ) c`
 
 /** The signals with one metadata value. A null value stands for those without any, or for all other values together. */
-export type MetadataCount = { value: string | null; values: number; positive: number; negative: number }
+export type MetadataCount = { value: string | null; values: number; positive: number; negative: number; read: number }
+
+/** How many elements of a list count. */
+export const maxElements = 20
 
 /**
  * Counts the newest `limit` signals of a range by their metadata under a key: the `most` largest values, largest first, then
- * all others, then those without one. Values may be long, so they are grouped by hash.
+ * all others, then those without one. Of a list, each element counts. Values may be long, so they are grouped by hash. `read` is
+ * how many signals there were.
  */
 export const countByMetadata = (
   sql: Sql,
@@ -35,12 +39,24 @@ export const countByMetadata = (
 ) =>
   sql<MetadataCount>`
     with newest as materialized (
-      select s.value, text_of_metadata(s.metadata, ${key}::text) as text
+      select s.value, s.metadata -> ${key}::text as found
       from signals s
       where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
         and s.created_at >= ${since} and s.created_at < ${until}
       order by s.created_at desc, s.id desc
       limit ${limit}
+    ), split as materialized (
+      select n.value, case when n.found <> '[]' then coalesce(n.found #>> '{}', n.found::text) end as text
+      from newest n
+      where jsonb_typeof(n.found) = 'array' is not true or n.found = '[]'
+      union all
+      select n.value, e.text
+      from newest n
+      cross join lateral (
+        select distinct coalesce(e.element #>> '{}', e.element::text) as text
+        from (select element from jsonb_array_elements(n.found) element limit ${maxElements}) e
+      ) e
+      where jsonb_typeof(n.found) = 'array'
     ), counted as (
       select
         min(n.text) as text, count(*) filter (where n.value = 'positive') as positive,
@@ -51,12 +67,12 @@ export const countByMetadata = (
             row_number() over (order by min(n.text) is null, count(*) desc, min(n.text) collate "C"), ${most + 1}::bigint
           )
         end as place
-      from newest n
+      from split n
       group by md5(n.text)
     )
     select
       case when c.place <= ${most} then min(c.text) end as value, count(c.text) as "values",
-      sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative
+      sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative, (select count(*) from newest) as read
     from (
       select * from counted
       union all

@@ -21,7 +21,7 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
   ChangeCounts ChangeDay ChangeDays ChangeDaysAnswer ChangeImpact ChangeImpactPage ChangeSignals ChangedPrompt
   ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint
-  CursorPagination DataHealth EntriesToRemove EntryDiff ErasedFile ErasedFileList ErasedSignal Forbidden GithubWebhook
+  CursorPagination DataHealth EntriesToRemove EntryDiff ErasedFile ErasedFileList ErasedSignal ErasedSignals Forbidden GithubWebhook
   HistoryBatch HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow
   MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound OwnApiKey
   Pagination Prompt PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
@@ -99,7 +99,7 @@ describe('the document', () => {
     const created = { 201: ['X-Request-Id', ...limits, 'Idempotent-Replayed'] }
     expect(headersOf(history)).toEqual({ ...rejections, ...unchanged })
     expect(headersOf(recording)).toEqual({ ...rejections, ...created })
-    expect(headersOf(signals)).toEqual({ ...rejections, ...created })
+    expect(headersOf(signals)).toEqual({ ...rejections, ...created, 200: created[201] })
     for (const { responses } of [history, recording, signals]) {
       for (const [status, { content = {} }] of Object.entries(responses as Record<string, OpenAPIV3.ResponseObject>)) {
         expect([status, ...Object.keys(content)]).toEqual([status, ...(status === '304' ? [] : ['application/json'])])

@@ -86,7 +86,7 @@ test('a preflight needs no key, and is the same for every origin, prompt and key
     expect({ status, text }).toEqual({ status: 204, text: '' })
     expect(corsOf(headers)).toEqual({
       'access-control-allow-origin': '*',
-      'access-control-allow-methods': 'POST',
+      'access-control-allow-methods': 'POST, DELETE',
       'access-control-allow-headers': 'authorization, content-type, idempotency-key, x-request-id',
       'access-control-max-age': '7200',
     })

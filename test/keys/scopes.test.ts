@@ -38,6 +38,7 @@ const promised = {
   'GET /prompts/:prompt_id/impact/:entry_id/days': 'signals:read',
   'GET /prompts/:prompt_id/signals': 'signals:read',
   'POST /prompts/:prompt_id/signals': 'signals:write',
+  'DELETE /prompts/:prompt_id/signals': 'signals:write',
   'DELETE /prompts/:prompt_id/signals/:signal_id': 'signals:delete',
   'POST /prompts/:prompt_id/signals/batch': 'signals:write',
   'GET /prompts/:prompt_id/signals/export': 'signals:read',

@@ -23,7 +23,7 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
     begin
       perform write_signals(
         '{1}', '{2026-11-01}', '{1}', '{1}', '{1}', '{pmt_1}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null,
-        null, null, null, 1
+        null, null, null, null, null, 1
       );
     exception when others then
       insert into said values (sqlerrm);
@@ -44,7 +44,7 @@ test('finding a count costs the same however many of its versions cannot be remo
     async (sql) => {
       const write = `write_signals(
       '{${organisationId}}', '{${month.name}-01}', '{1}', '{${id}}', '{${organisationId}}', '{${tenant.prompt}}', '{1}',
-      '{1}', '{true}', null, '{0}', null, null, null, null, null, null, null, 1
+      '{1}', '{true}', null, '{0}', null, null, null, null, null, null, null, null, null, 1
     )`
       await sql.script(`
       do $$

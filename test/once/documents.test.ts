@@ -54,7 +54,7 @@ const countWords = (text: string) => text.split(/\s+/).filter((word) => /[\p{L}\
 
 test('the guides are short enough to be read', async () => {
   const texts = await Promise.all(guides.map(textOf))
-  expect(countWords(texts.join('\n'))).toBeLessThanOrEqual(20_800)
+  expect(countWords(texts.join('\n'))).toBeLessThanOrEqual(21_050)
 })
 
 const withoutCode = (text: string) => text.replace(/^```[\s\S]*?^```$/gm, '')

@@ -70,9 +70,9 @@ test('CSV is quoted by RFC 4180, and no cell begins with what a spreadsheet woul
   expect(answer.headers.get('content-disposition')).toBe(`attachment; filename="signals-${tenant.prompt}.csv"`)
   expect(answer.text).toBe(
     [
-      'id,prompt,value,created_at,metadata',
-      `${id},${tenant.prompt},positive,2026-11-20T12:00:00.000Z,"{""a"": ""x,\\""y\\""\\r\\n"", ""=cmd"": ""+1""}"`,
-      `${other},${tenant.prompt},negative,2026-11-20T12:00:00.000Z,`,
+      'id,prompt,value,created_at,metadata,subject',
+      `${id},${tenant.prompt},positive,2026-11-20T12:00:00.000Z,"{""a"": ""x,\\""y\\""\\r\\n"", ""=cmd"": ""+1""}",`,
+      `${other},${tenant.prompt},negative,2026-11-20T12:00:00.000Z,,`,
       '',
     ].join('\r\n'),
   )

@@ -4,6 +4,7 @@ import type { Sql } from '../../src/db/client.ts'
 import { selectSortedPrompts } from '../../src/impact/store_lists.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { type OwnedPrompt, type Prompt, requirePrompt } from '../../src/prompts/find.ts'
+import { withdraw } from '../../src/signals/erase.ts'
 import { writeSignals } from '../../src/signals/store.ts'
 import { eraseBefore } from '../../src/signals/store_bulk.ts'
 import { createSignalRollup, secondsLeft } from '../../src/stats/rollup.ts'
@@ -108,30 +109,66 @@ const drafts = fc.array(
   { minLength: 1, maxLength: 30 },
 )
 
+const subject = fc.constantFrom('a', 'b', 'c')
+
 const steps = fc.array(
   fc.oneof(
     drafts.map((signals) => ({ kind: 'write' as const, signals })),
     fc.integer({ min: 1, max: 20 }).map((rows) => ({ kind: 'roll up' as const, rows })),
     fc.array(fc.nat(), { minLength: 1, maxLength: 10 }).map((picks) => ({ kind: 'erase' as const, picks })),
+    fc
+      .record({ subject, isPositive: fc.boolean(), commit: fc.integer({ min: 0, max: commits.length - 1 }) })
+      .map((vote) => ({ kind: 'vote' as const, ...vote })),
+    subject.map((subject) => ({ kind: 'withdraw' as const, subject })),
   ),
   { minLength: 1, maxLength: 15 },
 )
 
-test('counts equal the rows after any order of writing, rolling up and erasing', async () => {
-  const { sql } = service.services.db
+/** The signals with a subject, as they are stored. */
+const votesOf = async ({ id }: Prompt) => {
+  const rows = await service.services.db.sql<{ subject: string; id: number; value: string; commit: string | null }>`
+    select subject, id, value, metadata ->> 'commit_sha' as commit from signals
+    where prompt_id = ${id} and subject is not null order by subject`
+  return rows.map(({ subject, ...vote }) => [subject, vote])
+}
+
+test('counts equal the rows after any order of writing, rolling up, voting, withdrawing and erasing', async () => {
+  const { db, clock, signalRecorder } = service.services
+  const { sql } = db
+  service.clock.set(now.toISOString())
   await fc.assert(
     fc.asyncProperty(steps, async (given) => {
       const prompt = await createPrompt()
       let ids: number[] = []
+      const votes = new Map<string, { id: number; value: string; commit: string | null }>()
       for (const step of given) {
+        if (step.kind === 'vote') {
+          const [value, commit = null] = [step.isPositive ? 'positive' : 'negative', commits[step.commit]] as const
+          const metadata = commit && JSON.stringify({ commit_sha: commit })
+          const vote = { value, metadata, idempotencyKey: null, subject: step.subject }
+          const { id, outcome } = await signalRecorder.record(prompt, vote, Number.POSITIVE_INFINITY)
+          const known = votes.get(step.subject)
+          expect([outcome, id]).toEqual(known ? ['replaced', known.id] : ['recorded', id])
+          if (!known) ids.push(id as number)
+          votes.set(step.subject, { id: id as number, value, commit })
+        }
+        if (step.kind === 'withdraw') {
+          const known = votes.get(step.subject)
+          const withdrawn = withdraw(db, clock, prompt, step.subject, { name: 'test' }).catch(() => undefined)
+          expect(await withdrawn).toBe(known?.id)
+          ids = ids.filter((id) => id !== known?.id)
+          votes.delete(step.subject)
+        }
         if (step.kind === 'write') ids.push(...(await write(sql, prompt, step.signals)).map(({ id }) => id as number))
         if (step.kind === 'roll up') await rollUpSignals(sql, prompt, step.rows)
         if (step.kind === 'erase' && ids.length > 0) {
           const chosen = [...new Set(step.picks.map((pick) => ids[pick % ids.length] as number))]
           expect(await erase(sql, prompt, [...chosen, 999_999_999])).toBe(chosen.length)
           ids = ids.filter((id) => !chosen.includes(id))
+          for (const [subject, { id }] of votes) if (chosen.includes(id)) votes.delete(subject)
         }
         await expectExact(prompt)
+        expect(await votesOf(prompt)).toEqual([...votes].toSorted())
       }
       // Without signals, no rows are left in the rollups.
       await erase(sql, prompt, ids)

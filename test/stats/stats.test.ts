@@ -154,24 +154,27 @@ test('a signal that was answered 201 is in the next response of every replica', 
   }
 })
 
-test('splits by a field of the metadata: the largest values, the rest, and those without', async () => {
+test('splits by a field of the metadata, a list by its elements: the largest values, the rest, and those without', async () => {
   await record('2026-11-14T12:00:00.000Z', 'negative', { model: 7 })
   await record('2026-11-14T12:00:00.000Z', 'positive', { model: '7' })
   await record('2026-11-14T12:00:00.000Z', 'positive', { model: null })
-  await record('2026-11-14T12:00:00.000Z', 'positive', { model: ['a'] })
+  await record('2026-11-14T12:00:00.000Z', 'positive', { model: ['a', 7, 'a', ['b']] })
+  await record('2026-11-14T12:00:00.000Z', 'positive', { model: [] })
   await record('2026-11-14T12:00:00.000Z', 'negative', { other: 1 })
   await record('2026-11-14T12:00:00.000Z', 'positive')
   expect((await read('?by=metadata.model')).body.by).toEqual({
     key: 'model',
-    signals: 6,
+    signals: 7,
+    overlapping: true,
     complete: true,
     values: [
-      { value: '7', ...counts(1, 1) },
-      { value: '["a"]', ...counts(1, 0) },
+      { value: '7', ...counts(2, 1) },
+      { value: '["b"]', ...counts(1, 0) },
+      { value: 'a', ...counts(1, 0) },
       { value: 'null', ...counts(1, 0) },
     ],
     rest: { values: 0, ...counts(0, 0) },
-    none: counts(1, 1),
+    none: counts(2, 1),
   })
 })
 

@@ -1,0 +1,262 @@
+// Signals with a subject: a later one replaces the earlier one, or it is withdrawn.
+import { beforeEach, expect, test } from 'bun:test'
+import { type Answer, type Client, invalid } from '../client.ts'
+import { createBrowserKey, SHOP, usedBy } from '../keys/pages.ts'
+import type { Tenant } from '../service.ts'
+import { useAdmin, useNewTenant, useService } from '../use.ts'
+import { countOf, exportSignalsOf, postBatch, signalsIn, startReplica } from './fixtures.ts'
+
+const [now, later] = ['2026-11-14T12:00:00.000Z', '2026-11-14T12:20:00.000Z']
+const service = useService()
+beforeEach(() => service.clock.set(now))
+const tenant = useNewTenant(service, 2)
+const admin = useAdmin(service, tenant, beforeEach)
+
+type Vote = { value?: string; metadata?: object; subject?: unknown }
+
+const vote = (
+  given: Vote,
+  headers: Record<string, string> = {},
+  { key }: { key: string } = tenant,
+  client: Client = service,
+) => client.post(`/prompts/${tenant.prompt}/signals`, key, { value: 'positive', subject: 'a1', ...given }, headers)
+
+const withdraw = (query = 'subject=a1', key = tenant.key, headers = {}) =>
+  service.delete(`/prompts/${tenant.prompt}/signals?${query}`, key, headers)
+
+const list = async (of: Tenant = tenant) => (await service.get(`/prompts/${of.prompt}/signals`, of.key)).body.data
+
+const shortly = ({ status, body, headers }: Answer) => ({
+  status,
+  ...(body.data ?? { error: body.error.code }),
+  ...(headers.has('idempotent-replayed') && { isReplay: true }),
+})
+
+test('a later vote replaces the first one, keeps its id and time and is not counted, and may be withdrawn', async () => {
+  const first = await vote({ metadata: { reason: 'kind' } })
+  const { id } = first.body.data
+  expect(shortly(first)).toEqual({ status: 201, id, value: 'positive', created_at: now })
+  service.clock.set(later)
+  const other = await vote({ subject: 'a2' })
+  const replaced = { status: 200, id, created_at: now, replaced: true }
+  // The month is full.
+  expect(shortly(await vote({ subject: 'a3' }))).toEqual({ status: 429, error: 'rate_limited' })
+  for (const [value, metadata] of [
+    ['negative', { reason: 'wrong' }],
+    ['negative', { reason: 'wrong' }],
+    ['negative', null],
+  ] as const) {
+    expect(shortly(await vote({ value, ...(metadata && { metadata }) }))).toEqual({ ...replaced, value })
+    const [second, shown] = await list()
+    expect(second).toEqual({
+      id: other.body.data.id,
+      value: 'positive',
+      metadata: null,
+      created_at: later,
+      subject: 'a2',
+    })
+    expect(shown).toEqual({ id, value, metadata, created_at: now, subject: 'a1' })
+  }
+  expect(await countOf(service, tenant)).toEqual({ rows: 2, used: 2 })
+  expect(shortly(await withdraw())).toEqual({ status: 200, id })
+  expect((await withdraw()).status).toBe(404)
+  expect((await list()).map(({ subject }: Vote) => subject)).toEqual(['a2'])
+  expect(shortly(await vote({}))).toEqual({ status: 429, error: 'rate_limited' })
+})
+
+test('a mind may change for 90 days, and the subject of another prompt is another one', async () => {
+  const { id } = (await vote({})).body.data
+  const prompt = await service.createPrompt(tenant, 'other')
+  expect(
+    (await service.post(`/prompts/${prompt}/signals`, tenant.key, { value: 'positive', subject: 'a1' })).status,
+  ).toBe(201)
+  service.clock.set('2027-02-12T11:59:59.999Z')
+  expect((await vote({ value: 'negative' })).body.data).toMatchObject({ id, replaced: true })
+  service.clock.set('2027-02-12T12:00:00.000Z')
+  expect((await withdraw()).status).toBe(404)
+  const again = await vote({})
+  expect([again.status, again.body.data.id === id]).toEqual([201, false])
+  expect((await list()).map(({ value }: Vote) => value)).toEqual(['positive', 'negative'])
+  expect((await withdraw()).body.data.id).toBe(again.body.data.id)
+})
+
+test('with an Idempotency-Key, a replay answers as the first time although the vote has changed', async () => {
+  const [up, down] = [{ 'idempotency-key': 'up' }, { 'idempotency-key': 'down' }]
+  const answers = [await vote({}, up), await vote({ value: 'negative', metadata: { b: 1, a: 2 } }, down)]
+  await vote({ metadata: { c: 3 } })
+  const replays = [await vote({}, up), await vote({ value: 'negative', metadata: { a: 2, b: 1 } }, down)]
+  expect(replays.map(shortly)).toEqual(answers.map((answer) => ({ ...shortly(answer), isReplay: true })))
+  expect(answers.map(({ status }) => status)).toEqual([201, 200])
+  for (const [given, key] of [
+    [{ value: 'negative' }, up],
+    [{ metadata: { c: 3 } }, up],
+    [{ subject: 'a2' }, up],
+    [{ subject: undefined }, up],
+    [{}, down],
+  ] as const) {
+    expect(await vote(given, key)).toMatchObject(invalid('Idempotency-Key'))
+  }
+  expect(await list()).toMatchObject([{ value: 'positive', metadata: { c: 3 } }])
+  const keyed = { 'idempotency-key': 'without' }
+  expect((await vote({ subject: undefined }, keyed)).status).toBe(201)
+  expect(await vote({ subject: 'a1' }, keyed)).toMatchObject(invalid('Idempotency-Key'))
+})
+
+test('of a batch, the last signal with a subject counts, and each has its own result', async () => {
+  const { id } = (await vote({})).body.data
+  const signals = [
+    { value: 'negative', subject: 'a1', idempotency_key: 'k1' },
+    { value: 'negative', subject: 'b', idempotency_key: 'k2' },
+    { value: 'maybe', subject: 'b' },
+    { value: 'positive', subject: 'b', metadata: { n: 1 } },
+    { value: 'positive', subject: 'b', metadata: { n: 2 }, idempotency_key: 'k3' },
+    { value: 'positive', subject: 'c' },
+    { value: 'positive', subject: 'c', metadata: { n: 3 } },
+  ]
+  const { body } = await postBatch(service, tenant, signals)
+  const b = body.data[1].id
+  const replaced = { status: 200, id: b, created_at: now, replaced: true }
+  expect(
+    body.data.map(({ error, ...shown }: { error?: { code: string } }) => ({
+      ...shown,
+      ...(error && { error: error.code }),
+    })),
+  ).toEqual([
+    { ...replaced, id },
+    { status: 201, id: b, created_at: now },
+    { status: 422, error: 'validation_error' },
+    replaced,
+    replaced,
+    { status: 429, error: 'rate_limited' },
+    { status: 429, error: 'rate_limited' },
+  ])
+  const expected = [
+    { id: b, value: 'positive', metadata: { n: 2 }, created_at: now, subject: 'b' },
+    { id, value: 'negative', metadata: null, created_at: now, subject: 'a1' },
+  ]
+  expect(await list()).toEqual(expected)
+  await vote({ subject: 'b' })
+  const again = await postBatch(service, tenant, [signals[1], signals[4], signals[0]])
+  expect(again.body.data).toEqual([body.data[1], body.data[4], body.data[0]].map((one) => ({ ...one, replayed: true })))
+  expect(await countOf(service, tenant)).toEqual({ rows: 2, used: 2 })
+})
+
+test('votes that race on two replicas are one signal, whose last vote each of them answered', async () => {
+  const replica = await startReplica(service)
+  const values = ['positive', 'negative'] as const
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, (_, n) =>
+      vote({ value: values[n % 2] as string, metadata: { n } }, {}, tenant, n % 3 ? replica : service),
+    ),
+  )
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(1)
+  expect(new Set(answers.map(({ body }) => body.data.id)).size).toBe(1)
+  const [{ value, metadata }] = await list()
+  expect(value).toBe(values[metadata.n % 2])
+  expect(await countOf(service, tenant)).toEqual({ rows: 1, used: 1 })
+})
+
+test('a browser key replaces and withdraws only what was sent with it or its rotations, and counts a vote once', async () => {
+  const [page, other] = [
+    await createBrowserKey(service, admin.key, { monthly_limit: 1 }),
+    await createBrowserKey(service, admin.key),
+  ]
+  const { id } = (await vote({}, {}, page)).body.data
+  const rotated = (await service.post(`/keys/${page.id}/rotate`, admin.key, {})).body.data
+  expect((await vote({ value: 'negative' }, { origin: SHOP }, rotated)).body.data).toMatchObject({ id, replaced: true })
+  expect((await withdraw('subject=a1', other.key)).status).toBe(404)
+  expect((await withdraw()).status).toBe(404)
+  expect((await vote({})).status).toBe(201)
+  expect(await usedBy(service, page.id)).toBe(1)
+  expect((await list()).map(({ value, subject }: Vote) => [value, subject])).toEqual([
+    ['positive', 'a1'],
+    ['negative', 'a1'],
+  ])
+  const withdrawn = await withdraw('subject=a1', page.key, { origin: SHOP })
+  expect([shortly(withdrawn), withdrawn.headers.get('access-control-allow-origin')]).toEqual([
+    { status: 200, id },
+    SHOP,
+  ])
+  expect((await withdraw('metadata.a=b', page.key)).body.error).toMatchObject({
+    code: 'forbidden',
+    scope: 'signals:delete',
+  })
+})
+
+test.each([[''], ['x'.repeat(256)], ['a\nb'], ['\u0085'], ['\ud800'], [1], [null]])(
+  'the subject %p is rejected',
+  async (subject) => {
+    expect(await vote({ subject })).toMatchObject(invalid('/subject'))
+    const { body } = await postBatch(service, tenant, [{ value: 'positive', subject }])
+    expect(body.data[0].error.details[0].path).toBe('/subject')
+  },
+)
+
+test.each([
+  ['', 'subject'],
+  ['subject=', 'subject'],
+  ['subject=a%09b', 'subject'],
+  [`subject=${'x'.repeat(256)}`, 'subject'],
+  ['subject=a&subject=b', 'subject'],
+  ['subject=a1&metadata.user=b', 'subject'],
+  ['metadata.user=', 'metadata.user'],
+  ['metadata.=a', 'metadata.'],
+  ['metadata.user=a&cursor=x', 'cursor'],
+])('withdrawing %p is a 422 that names the field', async (query, path) => {
+  const { status, body } = await withdraw(query, admin.key)
+  expect([status, body.error?.details.map((one: { path: string }) => one.path)]).toEqual([
+    422,
+    expect.arrayContaining([path]),
+  ])
+})
+
+test('an export has the subjects as they were sent, and no cell that a spreadsheet would run', async () => {
+  await vote({ subject: '=1+"ü😀"' })
+  await vote({ subject: "'x" }, {}, await createBrowserKey(service, admin.key))
+  const lines = signalsIn(await exportSignalsOf(service, admin.key, tenant.prompt))
+  expect(lines.map(({ subject }) => subject)).toEqual(['=1+"ü😀"', "'x"])
+  const csv = await exportSignalsOf(service, admin.key, tenant.prompt, '?format=csv')
+  expect(csv.text.split('\r\n').map((line) => line.split(',').at(-1))).toEqual([
+    'subject',
+    `"'=1+""ü😀"""`,
+    `"''x"`,
+    '',
+  ])
+})
+
+test('all signals of a person are erased by their metadata, with their keys and subjects, and the log does not name the person', async () => {
+  const own = await service.createTenant(10_000)
+  const { key, id: actor } = await service.createKey(own, ['signals:delete', 'signals:read', 'keys:read'])
+  const user = 'u 123'
+  const erase = (query: string) => service.delete(`/prompts/${own.prompt}/signals?${query}`, key)
+  const signals = Array.from({ length: 1_000 }, (_, n) => ({
+    value: 'positive',
+    metadata: { user: n % 5 ? 'other' : user },
+  }))
+  const person = { value: 'negative', metadata: { user, a: 1 }, subject: 's', idempotency_key: 'k' }
+  for (const batch of [[person], ...Array(6).fill(signals)]) await postBatch(service, own, batch)
+  let [erased, query] = [0, `metadata.user=${encodeURIComponent(user)}`]
+  for (let cursor: string | null = '', rounds = 0; cursor !== null; rounds += 1) {
+    expect(rounds).toBeLessThan(10)
+    const { status, body } = await erase(`${query}${cursor && `&cursor=${cursor}`}`)
+    expect(status).toBe(200)
+    erased += body.data.erased
+    cursor = body.data.next_cursor
+  }
+  expect(erased).toBe(1_201)
+  expect((await service.get(`/prompts/${own.prompt}/stats`, key)).body.totals).toMatchObject({
+    total: 4_800,
+    negative: 0,
+  })
+  const audit = await service.get('/audit', key)
+  const purges = audit.body.data.filter(({ action }: { action: string }) => action === 'signals.purged')
+  expect(purges.reduce((sum: number, { details }: { details: { erased: number } }) => sum + details.erased, 0)).toBe(
+    1_201,
+  )
+  expect(purges[0]).toMatchObject({ actor, subject: own.prompt, details: { metadata: ['user'] } })
+  expect(audit.text).not.toContain(user)
+  query = 'metadata.user=nobody'
+  expect((await erase(query)).body.data).toEqual({ erased: 0, next_cursor: null })
+  const [again] = (await postBatch(service, own, [person])).body.data
+  expect([again.status, again.replayed]).toEqual([201, undefined])
+})
