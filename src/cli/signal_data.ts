@@ -9,6 +9,7 @@ import { requirePrompt } from '../prompts/find.ts'
 import { countSignals, type PurgeSource, purgeSignals } from '../signals/erase.ts'
 import { countMatching, type MetadataFilter, purgeMatching } from '../signals/erase_matching.ts'
 import { importSignals } from '../signals/import.ts'
+import { type Columns, convertLines } from '../signals/import_columns.ts'
 import { exportSignals } from '../signals/read.ts'
 import { exportParams } from '../signals/schema_params.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
@@ -20,15 +21,18 @@ import { writeOut } from './output.ts'
 
 export const signalDataCommands = onDatabase([
   {
-    usage: 'signals import FILE|- --prompt PROMPT',
+    usage: 'signals import FILE|- --prompt PROMPT [--column FIELD=COLUMN]… [--positive WORDS]',
     description:
       'imports past signals from the NDJSON or CSV of an export; known signals are skipped, and only ' +
       'those of the current month count towards its limit',
     readsFile: true,
     ifInterrupted: 'Run it again to import the rest.',
+    check: parseColumns,
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
-      const readLines = await keepLines(args.positional(0), input as Input, signal)
+      const columns = parseColumns(args)
+      const readGiven = await keepLines(args.positional(0), input as Input, signal)
+      const readLines = columns ? () => convertLines(readGiven(), columns) : readGiven
       const now = clock.now()
       const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
       const counts = await importSignals(db, now, rollup, prompt, readLines, (done, share) =>
@@ -107,6 +111,18 @@ export const signalDataCommands = onDatabase([
     },
   },
 ])
+
+/** Undefined for the file of an export. */
+function parseColumns(args: Arguments): Columns | undefined {
+  const [given, positive] = [args.list('column'), args.text('positive')]
+  if (!given && positive === null) return undefined
+  const columnOf = (given ?? []).map((one): [string, string] => {
+    const [, field, column] = /^([^=]+)=(.+)$/.exec(one) ?? []
+    if (!field || !column) throw new UsageError(`--column must be FIELD=COLUMN, not "${one}"`)
+    return [field, column]
+  })
+  return { columnOf: new Map(columnOf), positive: positive?.split(',') ?? null }
+}
 
 const hasOption = (args: Arguments, name: string): boolean => args.text(name) !== null
 

@@ -191,7 +191,7 @@ function toJson(columns: string[], cells: string[]): string {
 }
 
 /** Splits a CSV record of one line. */
-function splitRecord(line: string): string[] {
+export function splitRecord(line: string): string[] {
   const cell = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y
   const cells: string[] = []
   for (;;) {

@@ -118,6 +118,31 @@ test('an import that was killed and repeated, in any order, has every line once,
   expect(day).toMatchObject({ positive: 2_700, negative: 0 })
 })
 
+test('a file with columns of its own is imported by their names; a line without a value is none', async () => {
+  const prompt = await createPrompt()
+  const columns = ['value=thumb', 'created_at=at', 'commit_sha=version', 'order=id'].flatMap((one) => ['--column', one])
+  const options = [...columns, '--positive', 'up,1,true']
+  const csv = [
+    'thumb,at,version,id,mail',
+    'up,2021-03-04T05:06:07Z,c0ffee1,1,a@b',
+    '"down",1614834368,c0ffee2,"2, b",',
+    ',,,,',
+  ]
+  const ndjson = ['{"thumb":true,"at":1614834369123,"version":"c0ffee3","id":9007199254740993,"mail":"a@b"}']
+  expect((await importing(prompt, csv, ...options)).stdout).toBe('recorded 2, already known 0\n')
+  expect((await importing(prompt, ndjson, ...options)).stdout).toBe('recorded 1, already known 0\n')
+  expect((await importing(prompt, csv, ...options)).stdout).toBe('recorded 0, already known 2\n')
+  expect((await exported(prompt)).map(contentOf)).toEqual([
+    '"value":"positive","metadata":{"order": "1", "commit_sha": "c0ffee1"},"created_at":"2021-03-04T05:06:07.000Z"}',
+    '"value":"negative","metadata":{"order": "2, b", "commit_sha": "c0ffee2"},"created_at":"2021-03-04T05:06:08.000Z"}',
+    '"value":"positive","metadata":{"order": 9007199254740993, "commit_sha": "c0ffee3"},"created_at":"2021-03-04T05:06:09.123Z"}',
+  ])
+  const other = await importing(prompt, csv, '--column', 'value=rating')
+  expect(errorLineOf(other)).toBe('Line 1: The file has no column rating.')
+  const unmapped = await importing(prompt, csv, ...columns)
+  expect(errorLineOf(unmapped)).toBe('Line 2: The signal is not valid. /value must be positive or negative')
+})
+
 test('signals of past months count towards no limit, those of the current month do', async () => {
   const { org, prompt } = await createTenant(settings, 2)
   const now = new Date().toISOString()
