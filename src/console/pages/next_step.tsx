@@ -74,7 +74,7 @@ export function NoHistory({ prompt: { id, repository, path } }: { prompt: Schema
   return (
     <Step
       title="No change has gone live yet"
-      of="the command that links it"
+      of="the linking command"
       command={`prompt-signals prompts link ${quote(id)} --repository OWNER/NAME --path prompts/greeting.md`}
     >
       <p>
