@@ -18,7 +18,7 @@ type Promises = Map<number, Promised>
 
 /** For operators, readers and GitHub, not callers: these paths are not in the document. */
 const UNDOCUMENTED =
-  /^\/+(livez|readyz|metrics|docs(\/.*)?|console\/.*|prompts\/.*|signals|usage|settings\/.*|webhooks\/github\/[^/]+)?\/*$/
+  /^\/+(livez|readyz|metrics|docs(\/.*)?|console\/.*|guides(\/.*)?|prompts(\/.*)?|signals|usage|settings(\/.*)?|webhooks\/github\/[^/]+)?\/*$/
 /** The undocumented paths whose errors are read by programs, and so have the shape of all others. */
 const ENVELOPED = /^\/webhooks\//
 

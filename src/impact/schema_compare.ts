@@ -12,7 +12,7 @@ const commitParam = (which: string) =>
     Type.String({
       minLength: 1,
       maxLength: 100,
-      description: `Commit of the ${which}: a hash, or a beginning of it that no other commit of the prompt has.`,
+      description: `Commit of the ${which}: a hash, or a unique beginning of one.`,
     }),
     (text) => (/^(?![\da-f]{1,6}$)\P{Cc}{1,100}$/iu.test(text) ? text : undefined),
     'the hash of a commit, or at least its first 7 characters, or another name',

@@ -98,7 +98,7 @@ export function choiceParam<const T extends string, Fallback extends T | null = 
 
 export const timeParam = (description: string) =>
   param(
-    Type.String({ format: 'date-time', description: `${description} A date stands for its first instant, UTC.` }),
+    Type.String({ format: 'date-time', description: `${description} A date means 00:00 UTC.` }),
     parseTime,
     expectedTime,
   )

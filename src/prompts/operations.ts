@@ -46,6 +46,20 @@ export const promptOperations = defineOperations('Prompts', {
       return search === null ? list() : db.heavyRead(organisationId, list)
     },
   }),
+  createPrompt: operation({
+    method: 'POST',
+    path: '/prompts',
+    scope: 'prompts:write',
+    summary: 'Create a prompt',
+    description:
+      'Registers a prompt with the given ID or a new one, linked to the file of a repository if repository and path ' +
+      'are given.',
+    body: bodyOf(NewPrompt, 'The prompt', ({ name, id = null, live_branch: liveBranch, ...link }) => {
+      return { name, id, liveBranch, file: parseLink(link) }
+    }),
+    answer: { ...shown, status: 201 },
+    run: ({ db, clock }: Needs, { body, caller, actor }) => createPrompt(db, clock, caller, body, actor),
+  }),
   listRepositories: operation({
     method: 'GET',
     path: '/repositories',
@@ -67,20 +81,6 @@ export const promptOperations = defineOperations('Prompts', {
     body: bodyOf(RepositoryRename, 'The rename'),
     answer: { status: 200, description: 'The links are moved.', schema: RenamedRepository },
     run: ({ db, clock }: Needs, { body, caller, actor }) => renameRepository(db, clock, caller, body, actor),
-  }),
-  createPrompt: operation({
-    method: 'POST',
-    path: '/prompts',
-    scope: 'prompts:write',
-    summary: 'Create a prompt',
-    description:
-      'Registers a prompt with the given ID or a new one, linked to the file of a repository if repository and path ' +
-      'are given.',
-    body: bodyOf(NewPrompt, 'The prompt', ({ name, id = null, live_branch: liveBranch, ...link }) => {
-      return { name, id, liveBranch, file: parseLink(link) }
-    }),
-    answer: { ...shown, status: 201 },
-    run: ({ db, clock }: Needs, { body, caller, actor }) => createPrompt(db, clock, caller, body, actor),
   }),
   listErasedFiles: operation({
     method: 'GET',

@@ -113,7 +113,7 @@ test.each([
   ['POST', '/api/v1/nothing/here', null],
   ['DELETE', '/api/v1/prompts', 'GET, HEAD, POST'],
   ['DELETE', '/api/v1/prompts/pmt_x/history', 'GET, HEAD, POST'],
-  ['PUT', '/api/v1/prompts/pmt_x/signals', 'OPTIONS, POST, GET, HEAD'],
+  ['PUT', '/api/v1/prompts/pmt_x/signals', 'OPTIONS, POST, GET, HEAD, DELETE'],
   ['OPTIONS', '/api/v1/prompts/pmt_x/history/', 'GET, HEAD, POST'],
   ['DELETE', '/api/v1/prompts/pmt_x/stats', 'GET, HEAD'],
 ])('%s %s is unknown: 404 with a key and the methods %p, 401 without', async (method, path, allow) => {
@@ -127,8 +127,8 @@ test.each([
 test.each([
   ['GET', '/nothing', null],
   ['POST', '/nothing', null],
-  ['GET', '/prompts', null],
-  ['GET', '/settings', null],
+  ['GET', '/prompt', null],
+  ['GET', '/settings/nothing', null],
   ['GET', '/console/main.js', null],
   ['GET', '/api/v2/prompts/pmt_x/history', null],
   ['GET', '/%ff', null],

@@ -20,16 +20,16 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 /** A generated client has a type of each name. */
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
   ChangeCounts ChangeDay ChangeDays ChangeDaysAnswer ChangeImpact ChangeImpactPage ChangeSignals ChangedPrompt
-  ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint
-  CursorPagination DataHealth EntriesToRemove EntryDiff ErasedFile ErasedFileList ErasedSignal ErasedSignals Forbidden GithubWebhook
-  HistoryBatch HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow
-  MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound OwnApiKey
-  Pagination Prompt PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
-  RecordedHistoryEntry RecordedSignal RecordedSignalList RemovedHistoryEntries RemovedHistoryEntry
-  RemovedWebhookEndpoint ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt ShownWebhookEndpoint SideBySide
-  SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData UsageDay UsagePrompt
-  User ValidationError WebhookDelivery WebhookDeliveryList WebhookEndpoint WebhookEndpointChange WebhookEndpointList
-  WebhookEndpointRotation WebhookEndpointTest WebhookRedelivery`
+  ComparedSide CreatedApiKey CreatedSignal CreatedWebhookEndpoint CursorPagination DataHealth EntriesToRemove EntryDiff
+  ErasedFile ErasedFileList ErasedSignal ErasedSignals Forbidden GithubWebhook HistoryBatch HistoryBatchResult
+  HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit NewApiKey
+  NewHistoryEntry NewPrompt NewSignal NewSignalBatch NewWebhookEndpoint NotFound OwnApiKey Pagination Prompt
+  PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch RecordedHistoryEntry
+  RecordedSignal RecordedSignalList RemovedHistoryEntries RemovedHistoryEntry RemovedWebhookEndpoint RenamedRepository
+  Repository RepositoryList RepositoryRename ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt
+  ShownWebhookEndpoint SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized Unavailable
+  Usage UsageData UsageDay UsagePrompt User ValidationError WebhookDelivery WebhookDeliveryList WebhookEndpoint
+  WebhookEndpointChange WebhookEndpointList WebhookEndpointRotation WebhookEndpointTest WebhookRedelivery`
 
 const service = useService()
 let document: OpenAPIV3.Document
@@ -208,10 +208,11 @@ describe('the page', () => {
       }
       const addresses = [...(await page.text()).matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address ?? '')
       const loaded = addresses.filter((address) => !address.startsWith('data:')).map((a) => new URL(a, page.url).href)
-      // The first is the link to the console, of which nothing is loaded.
+      // The first and the last are links, of which nothing is loaded.
       expect(loaded.sort()).toEqual([
         `${service.url}/`,
         ...['json', 'start.js', 'swagger-ui-bundle.js', 'swagger-ui.css'].map((name) => `${service.url}/docs/${name}`),
+        `${service.url}/guides/overview`,
       ])
       for (const address of loaded) expect((await fetch(address)).status).toBe(200)
     }
