@@ -22,7 +22,7 @@ test('shows every operation at /docs, with nothing from elsewhere and nothing fa
   const { page, troubles } = window
   await page.locator(`${SIGNALS} .opblock-body`).getByText('The signal is recorded and counted.').waitFor()
   const statuses = await page.locator(`${SIGNALS} .response-col_status`).allInnerTexts()
-  expect(statuses.filter((text) => /^\d/.test(text))).toEqual(['201', '401', '403', '404', '422', '429', '500', '503'])
+  expect(statuses.filter((text) => /^\d/.test(text)).join(' ')).toBe('200 201 401 403 404 422 429 500 503')
   expect(troubles).toEqual([])
 })
 
