@@ -84,7 +84,9 @@ const databaseCommands = onDatabase([
       const compared = dataOf<Compared>(await call('GET', path))
       output.show(args.options.json && args.options.diff ? compared : compared.entry)
       if (args.options.json || !args.options.diff) return
-      output.text(compared.diff ?? 'The text of this change, or of the one before it, is not stored.\n')
+      output.text(
+        compared.diff ?? 'The text of this change, or of the one before it, is not stored: run sync with --text.\n',
+      )
     },
   },
 ])

@@ -131,7 +131,7 @@ function requireFollowed({ branch }: Repository, linked: LinkedFile[]): void {
   if (followed.size === 0 || followed.has(sanitizeBranch(branch))) return
   throw new Error(
     `The prompts follow ${[...followed].join(', ')}, not ${branch}. To record ${branch} as well, add --also. If it ` +
-      'replaces the other branch: prompts update PROMPT --live-branch',
+      `replaces the other branch: prompts update PROMPT --live-branch ${branch}`,
   )
 }
 
