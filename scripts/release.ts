@@ -1,4 +1,4 @@
-// Makes dist/release: for each platform the binary and the list of its components; both clients; the licences; the notes;
+// Makes dist/release: for each platform the binary and the list of its components; both clients; the image; the licences; the notes;
 // what installs it; and SHA256SUMS of all, signed if there is a key. The same commit gives the same bytes anywhere.
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { version } from '../package.json'
 import { packPython, packTypescript } from './clients.ts'
 import { compile, targets } from './compile.ts'
+import { writeImage } from './image.ts'
 import { describeComponents, describeLicences, findPackages } from './packages.ts'
 
 const folder = 'dist/release'
@@ -20,12 +21,17 @@ await write(`prompt-signals-${version}-notes.md`, notes)
 for (const { name, content } of [await packTypescript(), await packPython()]) await write(name, content)
 for (const file of ['install.sh', 'prompt-signals.service']) await copyFile(join('deploy', file), join(folder, file))
 // Those for musl can be built, but have not been tested yet.
+const read = (target: string) => readFile(join(folder, `prompt-signals-${version}-linux-${target}`))
 for (const target of targets.filter((one) => !one.endsWith('musl'))) {
   const binary = `prompt-signals-${version}${target.replace('bun', '')}`
   const packages = await findPackages(await compile(join(folder, binary), target))
   await write(`${binary}.cdx.json`, describeComponents(version, packages))
   await write(`prompt-signals-${version}-licences.txt`, await describeLicences(packages))
 }
+await write(
+  `prompt-signals-${version}-image.tar`,
+  await writeImage({ amd64: await read('x64'), arm64: await read('arm64') }),
+)
 const sums = (await readdir(folder)).sort().map(async (name) => {
   // In the form that sha256sum --check reads.
   return `${hash('sha256', await readFile(join(folder, name)), 'hex')}  ${name}\n`

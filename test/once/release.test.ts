@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { version } from '../../package.json'
 import { packPython } from '../../scripts/clients.ts'
@@ -69,19 +69,68 @@ test('the components and the licences have Postgres, which is inside the engine'
 testInFullRun(
   'two clones in different folders release the same bytes',
   async () => {
-    const tracked = (await run(['git', 'ls-files', '-z'], root)).stdout.split('\0').filter(Boolean)
+    const tracked = (await run(['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], root)).stdout
+      .split('\0')
+      .filter(Boolean)
+    // In the place of the program that signs.
+    const programs = createFolder()
+    writeFileSync(join(programs, 'minisign'), '#!/bin/sh\necho "$@" > SHA256SUMS.minisig\n', { mode: 0o755 })
+    const env = { BUILD_COMMIT: 'test', MINISIGN_KEY: '/the/key', PATH: `${programs}:${process.env.PATH}` }
     const release = async (folder: string) => {
       for (const file of tracked) {
         mkdirSync(dirname(join(folder, file)), { recursive: true })
         cpSync(join(root, file), join(folder, file))
       }
-      const { status, stderr } = await run([process.execPath, 'run', 'release'], folder, { BUILD_COMMIT: 'test' })
+      const { status, stderr } = await run([process.execPath, 'run', 'release'], folder, env)
       if (status !== 0) throw new Error(stderr)
+      expect(readFileSync(join(folder, 'dist/release/SHA256SUMS.minisig'), 'utf8')).toContain('/the/key')
       return readFileSync(join(folder, 'dist/release/SHA256SUMS'), 'utf8')
     }
-    const first = await release(createFolder())
+    const folder = createFolder()
+    const first = await release(folder)
     expect(first).toContain(binary)
     expect(await release(join(createFolder(), 'another, longer name'))).toBe(first)
+    await runImage(join(folder, 'dist/release', `prompt-signals-${version}-image.tar`))
   },
   600_000,
 )
+
+/** Unpacks what is for this machine, and runs it as the user of the image, with nothing else in sight. */
+async function runImage(archive: string): Promise<void> {
+  const [layout, filesystem] = [createFolder(), createFolder()]
+  const must = async (...command: string[]) => {
+    const { status, stdout, stderr } = await run(command, layout)
+    expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
+    return stdout
+  }
+  await must('tar', '-xf', archive)
+  const readBlob = ({ digest }: { digest: string }) =>
+    JSON.parse(readFileSync(join(layout, 'blobs', digest.replace(':', '/')), 'utf8'))
+  const { manifests } = readBlob(JSON.parse(readFileSync(join(layout, 'index.json'), 'utf8')).manifests[0])
+  const architecture = process.arch === 'x64' ? 'amd64' : 'arm64'
+  const manifest = readBlob(
+    manifests.find((one: { platform: { architecture: string } }) => one.platform.architecture === architecture),
+  )
+  for (const { digest } of manifest.layers) {
+    await must('tar', '-xzf', join('blobs', digest.replace(':', '/')), '-C', filesystem)
+  }
+  const { config } = readBlob(manifest.config)
+  expect(config).toMatchObject({ User: '65532', Cmd: ['serve'] })
+  expect(config.Env).toContain('REQUIRE_DATABASE=on')
+  chmodSync(filesystem, 0o755)
+  const inside = (...args: string[]) =>
+    must(
+      'env',
+      '-i',
+      `PATH=${process.env.PATH}`,
+      ...config.Env,
+      'chroot',
+      `--userspec=${config.User}`,
+      filesystem,
+      ...config.Entrypoint,
+      ...args,
+    )
+  expect(JSON.parse(await inside('version', '--json'))).toMatchObject({ version, commit: 'test' })
+  await inside('init', '--name', 'Inside')
+  expect(await inside('orgs', 'list')).toContain('Inside')
+}
