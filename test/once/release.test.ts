@@ -118,18 +118,12 @@ async function runImage(archive: string): Promise<void> {
   expect(config).toMatchObject({ User: '65532', Cmd: ['serve'] })
   expect(config.Env).toContain('REQUIRE_DATABASE=on')
   chmodSync(filesystem, 0o755)
-  const inside = (...args: string[]) =>
-    must(
-      'env',
-      '-i',
-      `PATH=${process.env.PATH}`,
-      ...config.Env,
-      'chroot',
-      `--userspec=${config.User}`,
-      filesystem,
-      ...config.Entrypoint,
-      ...args,
-    )
+  mkdirSync(join(filesystem, 'proc'))
+  const enter = `mount -t proc proc ${filesystem}/proc && exec chroot --userspec=${config.User}:${config.User} ${filesystem}`
+  const inside = (...args: string[]) => {
+    const line = [enter, ...config.Entrypoint, ...args].join(' ')
+    return must('env', '-i', `PATH=${process.env.PATH}`, ...config.Env, 'unshare', '--mount', 'sh', '-c', line)
+  }
   expect(JSON.parse(await inside('version', '--json'))).toMatchObject({ version, commit: 'test' })
   await inside('init', '--name', 'Inside')
   expect(await inside('orgs', 'list')).toContain('Inside')

@@ -121,6 +121,12 @@ export async function useEverything(service: TestService, receiver: string): Pro
   await send('post', `/prompts/${greeting}/signals/batch`, { signals: [signal('positive'), signal('negative')] })
   await service.delete(`/prompts/${greeting}/signals/${recorded.id}`, key)
   await send('post', `/prompts/${greeting}/signals`, signal('negative'), { 'idempotency-key': 'twice' })
+  for (const value of ['positive', 'negative']) {
+    const vote = { ...signal(value), subject: 'answer 1' }
+    await send('post', `/prompts/${greeting}/signals`, vote, { 'idempotency-key': `vote ${value}` })
+  }
+  await send('post', `/prompts/${greeting}/signals`, { ...signal('positive'), subject: 'answer 2' })
+  await service.delete(`/prompts/${greeting}/signals?subject=answer%202`, key)
   const browser = await send('post', '/keys', {
     ...{ name: 'page', preset: 'browser', origins: [page], prompts: [greeting], monthly_limit: 100 },
   })
