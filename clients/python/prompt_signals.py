@@ -29,6 +29,8 @@ _LONGEST_WAIT = 10.0
 # In timeouts: an export that looks for a rare value sends nothing meanwhile.
 _LONGEST_SILENCE = 6
 
+_SIGNAL_FIELDS = {"value", "metadata", "commit", "subject", "created_at", "idempotency_key"}
+
 
 class PromptSignalsError(Exception):
     """`status` is 0 when there was no answer; `code` is then `network_error` or `timeout`."""
@@ -77,20 +79,34 @@ class Client:
         metadata: Optional[Json] = None,
         commit: Optional[str] = None,
         idempotency_key: Optional[str] = None,
+        subject: Optional[str] = None,
     ) -> Json:
-        """Records a signal, `positive` or `negative`, once, however often the request must be sent."""
-        body = _given({"value": value, "metadata": _with_commit(metadata, commit)})
+        """Records a signal, `positive` or `negative`, once, however often the request must be sent. The last signal with a
+        `subject`, such as the id of an answer, replaces the one before it."""
+        body = _given({"value": value, "subject": subject, "metadata": _with_commit(metadata, commit)})
         return self._write("POST", _path(prompt, "signals"), body, idempotency_key or uuid.uuid4().hex)
 
     def record_many(self, prompt: str, signals: Iterable[Json]) -> List[Json]:
-        """Records 1 to 1,000 signals: dicts with `value`, and `metadata`, `commit`, `created_at` and `idempotency_key` if
-        wanted. There is a result for each, in their order."""
+        """Records 1 to 1,000 signals: dicts with `value`, and `metadata`, `commit`, `subject`, `created_at` and
+        `idempotency_key` if wanted. There is a result for each, in their order."""
         items = []
         for signal in signals:
+            for name in signal.keys() - _SIGNAL_FIELDS:
+                raise TypeError(f"A signal has no {name}.")
             item = {**signal, "idempotency_key": signal.get("idempotency_key") or uuid.uuid4().hex}
             item["metadata"] = _with_commit(item.get("metadata"), item.pop("commit", None))
             items.append(_given(item))
         return self._write("POST", _path(prompt, "signals/batch"), {"signals": items})
+
+    def withdraw(self, prompt: str, subject: str) -> bool:
+        """Withdraws the signal with this subject. False if there is none, or if an attempt whose answer was lost withdrew it."""
+        try:
+            self._read("DELETE", _path(prompt, "signals") + _query({"subject": subject}))
+        except PromptSignalsError as error:
+            if error.code == "not_found":
+                return False
+            raise
+        return True
 
     def signals(self, prompt: str, **filters: Any) -> Iterator[Json]:
         """The signals of a prompt, newest first. A filter on metadata is `**{"metadata.model": "gpt-5"}`."""

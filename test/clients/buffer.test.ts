@@ -24,6 +24,16 @@ test('what cannot be sent is an error before anything is sent, and rejects in a 
   expect(await errorOf(createClient({ url: network.url, key: 'psk_…' }).usage())).toBe('TypeError')
   const buffer = createSignalBuffer({ signals: client.signals, onError: () => {} })
   expect(await errorOf(buffer.record(tenant.prompt, 'positive', { metadata }))).toBe('TypeError')
+  // As REST spells it.
+  const misspelled = { created_at: '2026-11-01T00:00:00Z' }
+  for (const sent of [
+    client.signals.record(tenant.prompt, 'positive', misspelled as object),
+    client.signals.recordMany(tenant.prompt, [{ value: 'positive', ...misspelled }]),
+    buffer.record(tenant.prompt, 'positive', misspelled as object),
+  ]) {
+    const message = 'TypeError: A signal has no created_at. Names are written like createdAt.'
+    expect(await sent.catch(String)).toBe(message)
+  }
   expect(network.requests).toEqual([])
 })
 
@@ -68,6 +78,17 @@ test('a buffer repeats a batch with the same keys, also where the caller gave no
   const bodies = network.requests.map((request) => request.split('\r\n\r\n')[1])
   expect(bodies).toEqual(Array(3).fill(bodies[0]))
   expect(await listSignals()).toHaveLength(1)
+})
+
+test('a buffer keeps the order of the signals with one subject, also when batches are repeated', async () => {
+  const { client, network } = await clientWith(['lost request', 'lost answer', 'none', 'sent twice'], { retries: 0 })
+  const buffer = createSignalBuffer({ signals: client.signals, batchSize: 2 })
+  const values = ['positive', 'negative', 'positive', 'positive', 'negative'] as const
+  const sent = values.map((value, n) => buffer.record(tenant.prompt, value, { subject: 'msg_1', metadata: { n } }))
+  await buffer.close()
+  await network.settled()
+  expect((await Promise.all(sent)).map(({ status }) => status)).toEqual([201, 200, 200, 200, 200])
+  expect(await listSignals()).toMatchObject([{ value: 'negative', metadata: { n: 4 } }])
 })
 
 test('a full buffer rejects the new signal, keeps the old ones, and does not end a process that does not wait', async () => {

@@ -131,7 +131,7 @@ try:
   args = json.loads(${JSON.stringify(JSON.stringify(args))})
   fields = args.pop() if "${name}".startswith("create_") else {}
   answer = client.${name}(*args, **fields)
-  show(answer if isinstance(answer, (dict, list)) else list(answer))
+  show(answer if isinstance(answer, (dict, list, bool)) else list(answer))
 except PromptSignalsError as raised:
   error = pickle.loads(pickle.dumps(raised))
   names = ["status", "code", "request_id", "details", "limited_by", "resets_at"]
@@ -142,10 +142,17 @@ except PromptSignalsError as raised:
 const callTypeScript: Call = async (given, name, ...args) => {
   const { timeout, ...options } = optionsOf(given)
   const { signals, history, usage, keys, prompts } = createClient({ ...options, timeoutMs: timeout * 1_000 })
-  const [prompt, value, metadata, commit] = args
+  const [prompt, value, metadata, commit, , subject] = args
   const calls: Record<string, () => unknown> = {
-    record: () => signals.record(prompt, value, { metadata, ...(commit && { commit }) }),
-    record_many: () => signals.recordMany(prompt, value),
+    record: () => signals.record(prompt, value, { metadata, ...(commit && { commit }), ...(subject && { subject }) }),
+    record_many: () => {
+      const given = value.map(({ idempotency_key: idempotencyKey, ...one }: Record<string, string>) => ({
+        ...one,
+        idempotencyKey,
+      }))
+      return signals.recordMany(prompt, given)
+    },
+    withdraw: () => signals.withdraw(prompt, value),
     signals: () => Array.fromAsync(signals.list(prompt)),
     export: () => Array.fromAsync(signals.export(prompt)),
     history: () => Array.fromAsync(history.list(prompt)),

@@ -175,9 +175,10 @@ const html = `<!doctype html><link rel="icon" href="data:,">
   import { createClient } from 'prompt-signals-client'
   const given = Object.fromEntries(new URLSearchParams(location.search))
   const { signals } = createClient(given)
-  const record = (value, from) => signals.record(given.prompt, value, { metadata: { from } })
+  const record = (value, from, subject) => signals.record(given.prompt, value, { metadata: { from }, subject })
   window.leave = () => addEventListener('pagehide', () => record('negative', 'pagehide'))
-  window.click = async () => [await record('positive', 'page'), await record('positive', 'page')]
+  window.vote = (value) => record(value, 'page', 'msg_1')
+  window.withdraw = () => signals.withdraw(given.prompt, 'msg_1')
   window.work = () => new Promise((resolve) => {
     const worker = new Worker('/worker.mjs', { type: 'module' })
     worker.onmessage = ({ data }) => resolve(data)
@@ -196,11 +197,11 @@ test('the installed package works in Chromium: while the page is left, on it, an
   writeFileSync(join(project, 'worker.mjs'), worker)
   const left = Promise.withResolvers<void>()
   const site = serveInTest(async (request) => {
-    const { pathname } = new URL(request.url)
+    const { pathname, search } = new URL(request.url)
     if (!pathname.startsWith('/api/')) return new Response(Bun.file(join(project, pathname)))
     // A slow network: the signal itself can be sent only when its page is gone.
     if (request.method === 'OPTIONS') await left.promise
-    return fetch(service.url + pathname, request)
+    return fetch(service.url + pathname + search, request)
   })
   const browser = await launchBrowser()
   try {
@@ -220,7 +221,10 @@ test('the installed package works in Chromium: while the page is left, on it, an
     await eventually(listed, [onLeaving])
 
     await page.goto(`${site}/index.html?${query}`)
-    expect(await page.evaluate('click()')).toMatchObject([{ replayed: false }, { replayed: true }])
+    const voted = await page.evaluate(`vote('positive')`)
+    expect(await page.evaluate(`vote('negative')`)).toEqual({ ...(voted as object), value: 'negative', replaced: true })
+    expect(await page.evaluate('withdraw()')).toBe(true)
+    await page.evaluate(`vote('positive')`)
     expect(await page.evaluate('work()')).toMatchObject({ replayed: false })
     expect(await listed()).toEqual([
       { value: 'positive', from: 'worker' },

@@ -40,6 +40,25 @@ describe.each(clients)('the client for %s', (_, call) => {
     expect(ids(await call(direct(), 'signals', tenant.prompt)).reverse()).toEqual(ids(results))
   })
 
+  test('records one signal for a subject, which can be changed and withdrawn, also when answers are lost', async () => {
+    const { given } = await over(['lost answer', 'none', 'lost answer', 'none', 'lost answer', 'none', 'lost answer'])
+    const vote = (value: string) => call(given, 'record', tenant.prompt, value, { value }, null, null, 'msg_1')
+    const { id } = await vote('positive')
+    expect(await vote('negative')).toMatchObject({ id, value: 'negative', replaced: true })
+    const changed = { value: 'positive', subject: 'msg_1' }
+    expect(await call(given, 'record_many', tenant.prompt, [changed])).toMatchObject([{ status: 200, id }])
+    expect(await call(direct(), 'signals', tenant.prompt)).toMatchObject([{ ...changed, id, metadata: null }])
+    // The first attempt has withdrawn it.
+    expect(await call(given, 'withdraw', tenant.prompt, 'msg_1')).toBe(false)
+    expect(await call(direct(), 'signals', tenant.prompt)).toEqual([])
+    await vote('negative')
+    expect(await call(given, 'withdraw', tenant.prompt, 'msg_1')).toBe(true)
+    expect(await call(given, 'withdraw', tenant.prompt, '')).toMatchObject({
+      status: 422,
+      details: [{ path: 'subject' }],
+    })
+  })
+
   test('sends what it creates or rotates once: a lost answer is an error, not a second key', async () => {
     const { key, id } = await service.createKey(tenant, [...scopes])
     const { given, network } = await over(['lost answer', 'lost answer', 'lost answer'], { key })
@@ -149,11 +168,13 @@ show([
   message_of(lambda: client.record("pmt_1", "positive", {"price": decimal.Decimal(1)})),
   message_of(lambda: Client(given["url"], "psk_…").usage()),
   message_of(lambda: Client(given["url"], "psk_x\\n").usage()),
+  message_of(lambda: client.record_many("pmt_1", [{"value": "positive", "createdAt": "2026-11-01"}])),
 ])`
   expect(await python(unsent, { ...direct(), url: 'http://127.0.0.1:9' })).toEqual([
     'A Decimal cannot be sent: use text, numbers, booleans, None, lists and dicts.',
     expect.stringContaining("can't encode"),
     expect.stringContaining('Invalid header value'),
+    'A signal has no createdAt.',
   ])
 })
 

@@ -1,6 +1,6 @@
 import type { BatchResult } from './api.ts'
 import { errorOf, isTemporary, PromptSignalsError, sleep, waitMs } from './request.ts'
-import { type NewSignal, randomKey, type Signals } from './signals.ts'
+import { itemOf, type NewSignal, randomKey, type Signals } from './signals.ts'
 
 export interface BufferOptions {
   /** Where signals go, such as `createClient(…).signals`. */
@@ -15,7 +15,7 @@ export interface BufferOptions {
 }
 
 export interface SignalBuffer {
-  /** Resolves once the signal is recorded; rejects if the buffer is full or closed, or the service refused the signal. */
+  /** Resolves once the signal is recorded; rejects if it has an unknown field, the buffer is full or closed, or the service refused it. */
   record(prompt: string, value: NewSignal['value'], options?: Omit<NewSignal, 'value'>): Promise<BatchResult>
   /** Sends everything that waits now. Resolves when each of these signals is recorded or refused. */
   flush(): Promise<void>
@@ -23,8 +23,9 @@ export interface SignalBuffer {
   close(signal?: AbortSignal): Promise<void>
 }
 
-interface Waiting extends NewSignal {
+interface Waiting {
   prompt: string
+  signal: NewSignal
   bytes: number
   settle(result: BatchResult | Error): void
   settled: Promise<unknown>
@@ -63,8 +64,9 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
     const { prompt } = batch[0] as Waiting
     for (let failures = 0; ; failures += 1) {
       try {
-        const results = await signals.recordMany(prompt, batch, { signal: stop.signal })
-        return results.map((result) => (result.status === 201 ? result : errorOf(result.status, result.error)))
+        const given = batch.map(({ signal }) => signal)
+        const results = await signals.recordMany(prompt, given, { signal: stop.signal })
+        return results.map((result) => (result.error ? errorOf(result.status, result.error) : result))
       } catch (error) {
         if (!(error instanceof PromptSignalsError && isTemporary(error))) return batch.map(() => toError(error))
         await sleep(waitMs(failures, error.retryAfterMs), stop.signal).catch(() => {})
@@ -80,20 +82,21 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
 
   return {
     record(prompt, value, given = {}) {
-      const signal = { ...given, idempotencyKey: given.idempotencyKey ?? randomKey(), prompt, value }
+      const signal = { ...given, idempotencyKey: given.idempotencyKey ?? randomKey(), value }
       let settle: Waiting['settle'] = () => {}
       const recorded = new Promise<BatchResult>((resolve, reject) => {
         settle = (result) => (result instanceof Error ? reject(result) : resolve(result))
       })
       // Nobody may wait for `recorded`: without a handler, its rejection would end the process.
-      const settled = recorded.catch((error) => onError(error, signal))
+      const settled = recorded.catch((error) => onError(error, { ...signal, prompt }))
       try {
         if (isClosed) throw new Error('The buffer is closed.')
         if (waiting.length >= capacity) throw new Error(`The buffer is full: ${capacity} signals wait.`)
+        itemOf(signal)
         // Throws for metadata that is not JSON. The signal is sent as it is now: the caller may change the object for the next.
         const text = JSON.stringify(signal)
         const bytes = new TextEncoder().encode(text).length
-        waiting.push({ ...JSON.parse(text, keepNumber), bytes, settle, settled })
+        waiting.push({ prompt, signal: JSON.parse(text, keepNumber), bytes, settle, settled })
         if (waiting.length >= batchSize) sendAll()
         else timer ??= setTimeout(sendAll, intervalMs)
       } catch (error) {
