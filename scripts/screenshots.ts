@@ -40,15 +40,20 @@ try {
 }
 
 async function showButton(service: string): Promise<void> {
-  const page = await browser.newPage({ viewport: { width: 640, height: 170 }, deviceScaleFactor: 2 })
+  const page = await browser.newPage({ viewport: { width: 740, height: 220 }, deviceScaleFactor: 2 })
   const half = (scheme: string, colours: string) =>
     `<div style="flex: 1; padding: 1.5rem; color-scheme: ${scheme}; ${colours}">
-      <prompt-feedback comment></prompt-feedback></div>`
+      <prompt-feedback reasons="Wrong,Too long,Unsafe" comment></prompt-feedback></div>`
+  const headers = { 'access-control-allow-origin': '*' }
+  await page.route('**/api/**', (route) => route.fulfill({ status: 201, headers, json: { data: {} } }))
   await page.setContent(`<script src="${service}/feedback.js"></script>
     <body style="margin: 0; display: flex; height: 100vh; font: 16px system-ui">
       ${half('light', 'background: #fff; color: #222')}${half('dark', 'background: #1b1f24; color: #e6e6e6')}`)
-  for (const button of await page.getByLabel('Good answer').all()) await button.click()
-  await page.getByLabel('Comment').first().fill('Friendlier than before')
+  for (const name of ['Bad answer', 'Too long']) {
+    for (const button of await page.getByRole('button', { name }).all()) await button.click()
+  }
+  await page.getByLabel('Comment').first().fill('The answer was in the first line')
+  await page.getByText('Thank you.').nth(1).waitFor()
   await page.screenshot({ path: join(images, 'button.png') })
 }
 

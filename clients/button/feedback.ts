@@ -1,23 +1,40 @@
-// <prompt-feedback prompt="pmt_…" key="psk_…" commit="…" comment>: two buttons that record a signal.
-import { createSignals, type Value } from '../typescript/src/signals.ts'
+// <prompt-feedback prompt="pmt_…" key="psk_…" subject="…" reasons="Wrong,Too long" comment>: two buttons that record a vote.
+import { createSignals, randomKey, type Value } from '../typescript/src/signals.ts'
 
 /** Where this script came from is where signals go. */
 const service = new URL('.', (document.currentScript as HTMLScriptElement).src).href
 
+/** What the attribute `text-NAME` replaces. */
+const texts = {
+  label: 'Feedback',
+  up: 'Good answer',
+  down: 'Bad answer',
+  reasons: 'Why?',
+  comment: 'Comment',
+  send: 'Send',
+  thanks: 'Thank you.',
+  withdrawn: 'Withdrawn.',
+  failed: 'Not sent. Please try again.',
+}
+
+type TextName = keyof typeof texts
+
 const style = new CSSStyleSheet()
 style.replaceSync(`
-  :host { display: inline-block; font: inherit; color-scheme: light dark }
-  button, textarea { font: inherit; color: inherit; background: none; border: 1px solid currentcolor; border-radius: .5em; padding: .4em .7em }
+  :host { display: inline-block; max-width: 100%; font: inherit }
+  button, textarea { font: inherit; color: inherit; background: none; border: 1px solid; border-radius: .5em; padding: calc(.3em + 1px) calc(.7em + 1px) }
   svg { width: 1.25em; height: 1.25em; vertical-align: middle; fill: currentcolor }
   [value=negative] svg { transform: rotate(180deg) }
-  [role=group] { display: flex; gap: .5em; align-items: center }
-  button { min-width: 2.75em; min-height: 2.75em; cursor: pointer; opacity: .75 }
-  button:hover, button:focus-visible, [aria-pressed=true] { opacity: 1 }
-  [aria-pressed=true] { background: color-mix(in srgb, currentcolor 15%, transparent); border-width: 2px }
+  [role=group], form { display: flex; flex-wrap: wrap; gap: .5em; align-items: center }
+  [role=group] ~ * { margin-top: .5em }
+  button { min-height: max(2em, 24px); cursor: pointer }
+  [part~=up], [part~=down] { min-width: max(2.75em, 24px); min-height: max(2.75em, 24px); opacity: .75 }
+  [part~=button]:hover, :focus-visible, [aria-pressed=true] { opacity: 1 }
+  [aria-pressed=true] { background: color-mix(in srgb, currentcolor 15%, transparent); border-width: 2px; padding: .3em .7em }
   :focus-visible { outline: 2px solid; outline-offset: 2px }
-  form { display: flex; gap: .5em; margin-top: .5em; align-items: end }
-  [hidden] { display: none }
   textarea { flex: 1; box-sizing: border-box }
+  ::placeholder { color: inherit; opacity: .75 }
+  [hidden] { display: none }
 `)
 
 /** Not by HTML text, which pages with Trusted Types reject. */
@@ -42,121 +59,198 @@ function thumb(): SVGElement {
   return svg as SVGElement
 }
 
-const vote = (value: Value, part: string, label: string) =>
-  create(
-    'button',
-    { type: 'button', value, part: `button ${part}`, 'aria-pressed': 'false', 'aria-label': label },
-    thumb(),
-  )
+const thumbOf = (value: Value, part: string) =>
+  create('button', { type: 'button', value, part: `button ${part}` }, thumb())
 
-/** A click, and the answer that it was about. */
-type Choice = Record<'prompt' | 'key' | 'metadata', string> & { value: Value; commit: string | null }
+/** What a visitor says of an answer: without a value, nothing. */
+type Vote = { value?: Value; reasons: string[]; comment: string; send?(): Promise<unknown> }
+
+const noVote: Vote = { reasons: [], comment: '' }
+
+class Answer {
+  readonly subject: string
+  /** What is shown, and sent as soon as the request before it has its answer. */
+  wanted: Vote
+  recorded: Vote
+  isSending = false
+  /** A comment is asked for after a vote, and not again when the page is loaded again. */
+  isOpen = false
+
+  constructor(
+    readonly id: string,
+    /** A page that names no subject has a vote for each time that it is loaded. */
+    readonly given: string | null,
+  ) {
+    this.subject = given || randomKey()
+    this.wanted = this.recorded = this.#read()
+  }
+
+  #read(): Vote {
+    try {
+      return { ...noVote, ...(this.given && JSON.parse(sessionStorage.getItem(this.id) ?? '{}')) }
+    } catch {
+      // Storage is blocked.
+      return noVote
+    }
+  }
+
+  want(vote: Vote) {
+    this.wanted = vote
+    try {
+      if (this.given) sessionStorage.setItem(this.id, JSON.stringify(vote))
+    } catch {
+      // Storage is blocked or full: the vote is not shown after a reload.
+    }
+  }
+}
 
 class PromptFeedback extends HTMLElement {
-  static readonly observedAttributes = ['prompt', 'commit', 'metadata']
-  readonly #votes = [vote('positive', 'up', 'Good answer'), vote('negative', 'down', 'Bad answer')]
+  static readonly observedAttributes = [
+    ...['prompt', 'subject', 'commit', 'metadata', 'reasons', 'positive-reasons', 'comment'],
+    ...Object.keys(texts).map((name) => `text-${name}`),
+  ]
+  readonly #thumbs = [thumbOf('positive', 'up'), thumbOf('negative', 'down')]
   readonly #status = create('span', { role: 'status', part: 'status' })
-  readonly #comment = create('textarea', { rows: '2', maxlength: '2000', part: 'comment', 'aria-label': 'Comment' })
-  readonly #form = create(
-    'form',
-    { part: 'form', hidden: '' },
-    this.#comment,
-    create('button', { part: 'button send' }, 'Send'),
-  )
-  #sent: Choice | undefined
-  /** What was chosen, and not yet sent because a comment may follow. */
-  #pending: Choice | undefined
-  readonly #sendPending = () => this.#pending && this.#send(this.#pending)
+  readonly #buttons = create('div', { role: 'group', part: 'buttons' }, ...this.#thumbs, this.#status)
+  readonly #why = create('span', { id: 'why' })
+  readonly #reasons = create('div', { role: 'group', part: 'reasons', 'aria-labelledby': 'why', hidden: '' })
+  readonly #comment = create('textarea', { rows: '2', maxlength: '2000', part: 'comment' })
+  readonly #send = create('button', { part: 'button send' })
+  readonly #form = create('form', { part: 'form' }, this.#comment, this.#send)
+  #answer!: Answer
+  #offered: string[] = []
+  #told: TextName | undefined
 
   constructor() {
     super()
     const root = this.attachShadow({ mode: 'open' })
     root.adoptedStyleSheets = [style]
-    const group = { role: 'group', 'aria-label': 'Feedback', part: 'buttons' }
-    root.append(create('div', group, ...this.#votes, this.#status), this.#form)
-    for (const button of this.#votes) button.onclick = () => this.#choose(button.value as Value)
+    root.append(this.#buttons, this.#reasons, this.#form)
+    for (const button of this.#thumbs) {
+      // The second click of a double click would withdraw the vote.
+      button.onclick = ({ detail }) => detail > 1 || this.#choose(button.value as Value)
+    }
     this.#form.onsubmit = (event) => {
       event.preventDefault()
-      this.#sendPending()
+      const comment = this.#comment.value.trim()
+      if (!comment) return this.#comment.focus()
+      // What has the focus is about to be hidden.
+      this.#thumbs.find(({ ariaPressed }) => ariaPressed === 'true')?.focus()
+      this.#record({ ...this.#answer.wanted, comment })
     }
+    this.#open()
   }
 
-  /** A choice counts even if the page is left without a comment. */
-  connectedCallback() {
-    addEventListener('pagehide', this.#sendPending)
-  }
-
-  disconnectedCallback() {
-    removeEventListener('pagehide', this.#sendPending)
-    // An element that is only moved is connected again before the script ends.
-    queueMicrotask(() => this.isConnected || this.#sendPending())
+  attributeChangedCallback(_: string, before: string | null, now: string | null) {
+    if (before !== now) this.#open()
   }
 
   /** A framework reuses the element for the next answer, which has its own vote. */
-  attributeChangedCallback(_: string, before: string | null, now: string | null) {
-    if (before === now) return
-    this.#sendPending()
-    this.#sent = undefined
-    this.#comment.value = ''
-    this.#show(undefined, '')
+  #open() {
+    const read = (name: string) => this.getAttribute(name)
+    const subject = read('subject')
+    const id = `prompt-feedback ${JSON.stringify([read('prompt'), subject || [read('commit'), read('metadata')]])}`
+    if (id !== this.#answer?.id) {
+      this.#answer = new Answer(id, subject)
+      this.#comment.value = ''
+      this.#told = undefined
+    }
+    this.#show()
   }
 
   #choose(value: Value) {
-    const isSent = value === this.#sent?.value
-    if (isSent && !this.#pending) return
-    this.#show(value, '')
-    const read = (name: string) => this.getAttribute(name)
-    // React and Vue do not pass `key` on.
-    const key = read('browser-key') ?? read('key') ?? ''
-    const choice = {
-      value,
-      key,
-      prompt: read('prompt') ?? '',
-      commit: read('commit'),
-      metadata: read('metadata') ?? '{}',
-    }
-    if (!isSent && !this.hasAttribute('comment')) {
-      this.#send(choice)
-      return
-    }
-    // Back to what was sent, the other choice is dropped.
-    this.#pending = isSent ? undefined : choice
-    this.#form.hidden = isSent
-    if (!isSent) this.#comment.focus()
-  }
-
-  async #send(choice: Choice) {
-    const { value, key, prompt, commit } = choice
-    this.#pending = undefined
-    this.#sent = choice
-    this.#form.hidden = true
-    const comment = this.#comment.value.trim()
-    // It belongs to this choice, and not to another one that follows.
+    const answer = this.#answer
+    answer.isOpen = true
     this.#comment.value = ''
-    try {
-      const metadata = { ...JSON.parse(choice.metadata), ...(comment && { comment }) }
-      const signals = createSignals({ url: service, key })
-      const signal = await signals.record(prompt, value, { metadata, ...(commit && { commit }) })
-      this.#end(choice, choice, 'Thank you.', { signal })
-    } catch (error) {
-      if (this.#sent === choice && !this.#pending) this.#comment.value = comment
-      this.#end(choice, undefined, 'Not sent. Please try again.', { error })
-    }
+    this.#record(answer.wanted.value === value ? noVote : { ...noVote, value })
   }
 
-  #show(value: Value | undefined, text: string) {
-    for (const button of this.#votes) button.ariaPressed = String(button.value === value)
-    this.#status.textContent = text
+  #record({ value, reasons, comment }: Vote, told?: TextName) {
+    const read = (name: string) => this.getAttribute(name) ?? ''
+    // React and Vue do not pass `key` on.
+    const signals = createSignals({ url: service, key: read('browser-key') || read('key') })
+    const [prompt, commit, given] = [read('prompt'), read('commit'), read('metadata') || '{}']
+    const answer = this.#answer
+    const { subject } = answer
+    const send = async () => {
+      if (!value) return void (await signals.withdraw(prompt, subject))
+      const metadata = { ...JSON.parse(given), ...(reasons[0] && { reasons }), ...(comment && { comment }) }
+      return signals.record(prompt, value, { subject, metadata, ...(commit && { commit }) })
+    }
+    answer.want({ ...(value && { value }), reasons, comment, send })
+    this.#told = told
+    this.#show()
+    this.#sendWanted(answer)
   }
 
-  /** Shows `sent`, unless there is another choice or another answer meanwhile, and tells the page. */
-  #end(choice: Choice, sent: Choice | undefined, text: string, outcome: object) {
-    if (this.#sent === choice) {
-      this.#sent = sent
-      if (!this.#pending) this.#show(sent?.value, text)
+  /** One request after the other: the last one counts. */
+  async #sendWanted(answer: Answer) {
+    if (answer.isSending) return
+    answer.isSending = true
+    let sent = answer.wanted
+    const hurry = () => sent === answer.wanted || answer.wanted.send?.().catch(() => {})
+    addEventListener('pagehide', hurry)
+    while (answer.wanted !== answer.recorded) {
+      sent = answer.wanted
+      let outcome: object
+      let told: TextName = sent.value ? 'thanks' : 'withdrawn'
+      try {
+        outcome = { signal: await sent.send?.() }
+        answer.recorded = sent
+      } catch (error) {
+        outcome = { error }
+        told = 'failed'
+        if (answer.wanted === sent) answer.want(answer.recorded)
+      }
+      const isLast = answer.wanted === answer.recorded
+      if (isLast && answer === this.#answer) {
+        this.#told = told
+        this.#show()
+      }
+      const detail = { value: sent.value ?? null, subject: answer.subject, ...outcome }
+      this.dispatchEvent(new CustomEvent('feedback', { bubbles: true, composed: true, detail }))
     }
-    const detail = { value: choice.value, ...outcome }
-    this.dispatchEvent(new CustomEvent('feedback', { bubbles: true, composed: true, detail }))
+    removeEventListener('pagehide', hurry)
+    answer.isSending = false
+  }
+
+  #show() {
+    const text = (name: TextName) => this.getAttribute(`text-${name}`) ?? texts[name]
+    const { value, reasons, comment } = this.#answer.wanted
+    for (const button of this.#thumbs) {
+      button.ariaPressed = String(button.value === value)
+      button.ariaLabel = text(button.value === 'positive' ? 'up' : 'down')
+    }
+    this.#buttons.ariaLabel = text('label')
+    this.#status.textContent = this.#told ? text(this.#told) : ''
+    this.#why.textContent = text('reasons')
+    this.#comment.ariaLabel = this.#comment.placeholder = text('comment')
+    this.#send.textContent = text('send')
+    this.#form.hidden = !value || !this.#answer.isOpen || !this.hasAttribute('comment') || comment !== ''
+    const list = value && this.getAttribute(value === 'positive' ? 'positive-reasons' : 'reasons')
+    this.#offer((list ?? '').split(',').flatMap((one) => one.trim() || []))
+    for (const chip of this.#reasons.querySelectorAll('button')) chip.ariaPressed = String(reasons.includes(chip.value))
+  }
+
+  #offer(offered: string[]) {
+    // The one that was pressed keeps the focus.
+    if (offered.join() === this.#offered.join()) return
+    this.#offered = offered
+    this.#reasons.hidden = offered.length === 0
+    this.#reasons.replaceChildren(
+      this.#why,
+      ...offered.map((reason) => {
+        const chip = create('button', { type: 'button', value: reason, part: 'button reason', dir: 'auto' }, reason)
+        chip.onclick = () => {
+          const { wanted } = this.#answer
+          const isChosen = (one: string) => wanted.reasons.includes(one) !== (one === reason)
+          // Without a gap, which could move the reasons below it.
+          const told = this.#told === 'thanks' ? 'thanks' : undefined
+          this.#record({ ...wanted, reasons: offered.filter(isChosen) }, told)
+        }
+        return chip
+      }),
+    )
   }
 }
 
