@@ -245,6 +245,29 @@ test('changes are filtered by action, time and branch, and split by metadata', a
   await page.getByRole('table', { name: 'Signals by session' }).getByText('71 %').waitFor()
 })
 
+test('the reasons of negative signals lead to the signals that have them', async () => {
+  const { key, prompt } = await own.service.createTenant()
+  const votes: [string, string[] | string][] = [
+    ['negative', ['Too long', '<b>Wrong</b>']],
+    ['negative', ['<b>Wrong</b>']],
+    ['positive', ['Clear']],
+  ]
+  for (const [value, reasons] of votes) {
+    const body = { value, metadata: { reasons } }
+    expect((await own.service.post(`/prompts/${prompt}/signals`, key, body)).status).toBe(201)
+  }
+  const { page, requests } = await own.open(`/prompts/${prompt}?range=7d`, { key })
+  const items = page.locator('.reasons li')
+  await items.first().waitFor()
+  expect(await items.allTextContents()).toEqual(['<b>Wrong</b>2 signals', 'Too long1 signal'])
+  expect([await findBarriers(page), await findSmallTargets(page)]).toEqual([[], []])
+  expect(requests.filter((one) => one.includes('/stats'))).toHaveLength(1)
+  await items.getByRole('link', { name: 'Too long' }).click()
+  await page.getByRole('heading', { name: 'Signals' }).waitFor()
+  await page.locator('tbody tr').first().waitFor()
+  expect(await page.locator('tbody tr').allTextContents()).toEqual([expect.stringContaining('Too long')])
+})
+
 test('any two changes are compared, and the signals of a change are one click away', async () => {
   const { page } = await own.open(promptPath)
   await page.getByRole('link', { name: 'Compare' }).click()

@@ -20,6 +20,7 @@ import { FirstSignal, useFirstSignal } from './first_signal.tsx'
 import { NoHistory } from './next_step.tsx'
 import { NotFound } from './not_found.tsx'
 import { nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
+import { Reasons, reasonsField } from './reasons.tsx'
 import { Split } from './split.tsx'
 
 /** A prompt, or one of its changes. */
@@ -35,7 +36,7 @@ function WholePrompt({ prompt: id }: { prompt: string }) {
   const range = readRange(query, new Date())
   const split = query.get('split') ?? ''
   const flagged = useFlagged(id, impact.data, range)
-  const stats = useQuery(
+  const statsBy = (field: string) =>
     get('/api/v1/prompts/{prompt_id}/stats', {
       path: { prompt_id: id },
       query: {
@@ -43,11 +44,12 @@ function WholePrompt({ prompt: id }: { prompt: string }) {
         since: range.since.toISOString(),
         until: range.until?.toISOString() ?? null,
         tz: timeZone,
-        by: split && `metadata.${split}`,
+        by: `metadata.${field}`,
       },
-    }),
-    { keepPrevious: true },
-  )
+    })
+  const stats = useQuery(statsBy(split || reasonsField), { keepPrevious: true })
+  // The same request, unless the reader has chosen another field.
+  const reasons = useQuery(statsBy(reasonsField), { keepPrevious: true })
   const first = useFirstSignal(id, stats.data?.data.every(({ total }) => total === 0) ?? false)
   const { name, repository = null, path: file, live_branch: branch } = impact.data?.prompt ?? {}
   const [latest] = impact.data?.data ?? []
@@ -88,8 +90,9 @@ function WholePrompt({ prompt: id }: { prompt: string }) {
       {first !== 'awaited' && (
         <Await query={stats}>{(data) => <Evidence stats={data} range={range} {...flagged} />}</Await>
       )}
+      <Reasons prompt={id} range={range} split={reasons.data?.by} />
       {latest && <ChangeList prompt={id} repository={repository} />}
-      {first === 'known' && <Split field={split} split={stats.data?.by} />}
+      {first === 'known' && <Split field={split} split={split ? stats.data?.by : undefined} />}
     </Page>
   )
 }
