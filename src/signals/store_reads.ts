@@ -13,7 +13,7 @@ export type SignalRow = {
 
 export type SignalFilter = {
   value: string | null
-  /** Top-level fields of the metadata, with the value that each must have. */
+  /** Top-level fields of the metadata, with the value that each must have, or a list with this string. */
   metadata: [key: string, text: string][]
   /** Only those of one change. */
   own: OwnSignals | undefined
@@ -49,6 +49,7 @@ export async function selectSignals(
             ${metadata.map(([key]) => key)}::text[], ${metadata.map(([, text]) => text)}::text[]
           ) wanted (key, text)
           where text_of_metadata(s.metadata, wanted.key) is distinct from wanted.text
+            and s.metadata @> jsonb_build_object(wanted.key, jsonb_build_array(wanted.text)) is not true
         ) and (${!own} or case
           when c.name in (select unnest(${own?.names ?? []}::text[]))
             and s.created_at >= coalesce(${own?.named[0] ?? null}::timestamptz, '-infinity')

@@ -66,7 +66,7 @@ test('filters by value, time and metadata', async () => {
     { value: 'positive', metadata: { model: 'gpt-5', rating: 5 } },
     { value: 'negative', metadata: { model: 'gpt-5', rating: '5', flag: true } },
     { value: 'negative', metadata: { model: 'other', flag: null } },
-    { value: 'positive' },
+    { value: 'positive', metadata: { reasons: ['Clear', 'Short', 5] } },
   ])
   const found = async (query: string) => (await readAll(query)).ids.map((id) => ids.indexOf(id))
   expect(await found('?value=negative')).toEqual([2, 1])
@@ -77,6 +77,7 @@ test('filters by value, time and metadata', async () => {
   expect(await found('?metadata.flag=true')).toEqual([1])
   expect(await found('?metadata.flag=null')).toEqual([2])
   expect(await found('?metadata.model=gpt-5&metadata.flag=true&value=negative')).toEqual([1])
+  expect(await found('?metadata.reasons=Short')).toEqual([3])
   expect(await found('?metadata.none=')).toEqual([])
 })
 
