@@ -93,20 +93,24 @@ test('the signals of a change are found on their days, however far apart and amo
   await service.addHistory(tenant.prompt, [
     deployed(commit, '2026-10-01T00:00:00Z'),
     deployed('b'.repeat(40), '2026-11-01T00:00:00Z'),
+    deployed(commit, '2026-11-10T18:00:00Z'),
   ])
-  const [live, change] = (await service.get(`/prompts/${tenant.prompt}/impact`, tenant.key)).body.data
+  const [rollback, , change] = (await service.get(`/prompts/${tenant.prompt}/impact`, tenant.key)).body.data
   const days = ['10-02', '10-09', '10-10', '11-02', '11-04', '11-06', '11-08', '11-10']
+  const times = [...days.map((day) => `2026-${day}T12:00:00Z`), '2026-11-10T20:00:00Z']
   await addSignals(
     service,
     tenant.prompt,
-    days.map((day) => ({ value: 'positive', commit, at: `2026-${day}T12:00:00Z` })),
+    times.map((at) => ({ value: 'positive', commit, at })),
   )
   await fillEvery(service, tenant.prompt, '2026-11-11T00:00:00Z', 12_000, 60)
   const ids = (await readAll(`?change=${change.change.id}`)).ids
-  expect((await list('?until=2026-11-11&limit=100')).body.data.map(({ id }: { id: number }) => id)).toEqual(ids)
+  const [afterRollback, ...before] = idsOf(await list('?until=2026-11-11&limit=100'))
+  expect(before).toEqual(ids)
   expect((await readAll(`?change=${change.change.id}`)).pages).toBe(2)
   expect((await readAll(`?change=${change.change.id}&since=2026-10-10&until=2026-11-05`)).ids).toEqual(ids.slice(3, 6))
-  expect(idsOf(await list(`?change=${live.change.id}&limit=2`))).toEqual(idsOf(await list('?limit=2')))
+  expect(idsOf(await list(`?change=${rollback.change.id}&limit=2`))).toEqual(idsOf(await list('?limit=2')))
+  expect(idsOf(await list(`?change=${rollback.change.id}&until=2026-11-11`))).toEqual([afterRollback as number])
   const wrong = 'must be the id of a change of this prompt, as its impact lists them'
   expect(await list(`?change=${change.change.id + 1_000}`)).toMatchObject(invalid(['change', wrong]))
 })
