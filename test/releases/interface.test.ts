@@ -105,6 +105,7 @@ test('what is added breaks nothing', () => {
   expect(findBreaks(more, now)).toEqual([
     'schema Added removed',
     `${post}: body/note removed`,
+    `${post}: 200/data/note removed`,
     `${post}: 201/data/note removed`,
     'GET /api/v1/new removed',
     'setting NEW_SETTING removed',
