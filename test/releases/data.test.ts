@@ -39,11 +39,11 @@ const names = {
 const isFrozen = existsSync(file(names.answers))
 const eventTypes = ['change.live', 'impact.decided', 'ping', 'rate.changed', 'usage.threshold']
 
+/** Those whose answers do not depend on the day. */
 const commands = [
-  ...['orgs list', 'keys list --org Acme', 'endpoints list --org Acme', 'audit list --org Acme', 'usage --org Acme'],
-  ...['prompts list --org Acme', 'history list --prompt pmt_farewell', 'impact --prompt pmt_farewell'],
-  ...['signals list --prompt pmt_greeting', 'signals stats --prompt pmt_greeting', 'migrate --dry-run', 'migrate'],
-  ...['version', 'config'],
+  ...['orgs list', 'keys list --org Acme', 'endpoints list --org Acme', 'audit list --org Acme'],
+  ...['prompts list --org Acme', 'history list --prompt pmt_farewell', 'signals list --prompt pmt_greeting'],
+  ...['migrate --dry-run', 'migrate', 'version', 'config'],
 ]
 
 const receiver = useReceiver()
