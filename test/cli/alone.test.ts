@@ -64,7 +64,7 @@ test('a backup that does not fit on the disk fails, and says what could not be w
 if (engine === 'embedded') {
   test('a database that does not fit on the disk says so', async () => {
     const [, line] = await runShell(`ulimit -f 100; DATA_DIR=${createFolder()} "$PROGRAM" init`)
-    expect(line).toMatch(/^prompt-signals: \S+\/pgdata cannot be created: is the disk full\? \(.+\)\n$/)
+    expect(line).toMatch(/\nprompt-signals: \S+\/pgdata cannot be created: is the disk full\? \(.+\)\n$/)
     const { id: org } = await operator.one('orgs', 'create', '--name', 'Large', '--plan', 'free')
     const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Large')
     const file = join(createFolder(), 'entries')
