@@ -24,7 +24,7 @@ try {
   await mkdir(images, { recursive: true })
   for (const colorScheme of ['light', 'dark'] as const) {
     const page = await browser.newPage({ colorScheme, viewport: { width: 1_040, height: 900 }, locale: 'en-GB' })
-    await page.goto(link)
+    await page.goto(link.replace('/#', '/prompts#'))
     await page.getByRole('link', { name: 'greeting' }).click()
     await page.locator('.flag').first().waitFor()
     await page.locator('.interval').first().waitFor()

@@ -75,6 +75,48 @@ test('a prompt says in a sentence what its last change did, with the interval an
   await page.getByText('To know what the change itself does').waitFor()
 })
 
+test('the first page says what all changes did, each leading to itself and to its signals, and filters them', async () => {
+  const { key, ...tenant } = await own.service.createTenant()
+  await addEvidence(own.service, tenant.prompt)
+  const silent = await own.service.createPrompt(tenant, 'silent')
+  await own.service.addHistory(silent, [deployed('c'.repeat(40), daysAgo(1))])
+  const { page } = await own.open('/', { key })
+  await page.getByText('1 better, 1 without an earlier one').waitFor()
+  const rows = page.locator('tbody tr')
+  expect(await rows.first().locator('td').allTextContents()).toEqual([
+    expect.stringMatching(/^#7test · Ada, 10 days ago$/),
+    expect.stringMatching(/^▲ Better since PR #7: /),
+    '',
+    '372',
+  ])
+  expect(await rows.count()).toBe(2)
+  await page.getByText('1 change has no signals.').waitFor()
+  await page.getByLabel('Verdict').selectOption('worse')
+  await page.getByText('No changes match').waitFor()
+  await page.getByLabel('Verdict').selectOption('better')
+  await eventually(() => rows.count(), 1)
+  await page.getByRole('link', { name: '372' }).click()
+  await page
+    .locator('.chips button')
+    .getByText(/^of change \d+$/)
+    .waitFor()
+  await page.goBack()
+  await page.getByRole('link', { name: '#7' }).click()
+  await page.getByRole('heading', { name: '#7', exact: true }).waitFor()
+  await page.getByText('days with signals since it went live').waitFor()
+})
+
+test('without a prompt, every page says how to bring them from git, with the id of the organisation', async () => {
+  const { key, org, prompt } = await own.service.createTenant()
+  await own.service.services.db.sql`update prompts set archived = true where public_id = ${prompt}`
+  for (const path of ['/', '/prompts', '/signals']) {
+    const { page } = await own.open(path, { key })
+    await page.getByText(`prompt-signals sync --org ${org} --create 'prompts/**/*.md'`).waitFor()
+    // This key may create none in the settings.
+    expect(await page.locator('main').getByRole('link', { name: 'settings' }).count()).toBe(0)
+  }
+})
+
 test('the list of prompts has the rate with its interval and count, the verdict and the last change', async () => {
   const { page } = await own.open('/prompts')
   const row = page.getByRole('row', { name: /^test/ })

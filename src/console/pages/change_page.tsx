@@ -101,7 +101,7 @@ function Evidence({ days, health }: ChangeDays) {
   const points = `${Math.round(reach * 100)} points`
   return (
     <section>
-      <h2>The difference, day by day</h2>
+      <h2>{known.length > 1 ? 'The difference, day by day' : 'Signals'}</h2>
       {known.length > 1 && (
         <>
           <DayLines head={known} scale={[-reach, reach]} labels={[`+${points}`, 'no difference', `−${points}`]} />

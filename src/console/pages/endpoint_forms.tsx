@@ -29,7 +29,7 @@ const events: Record<EventType, string> = {
   'change.live': 'a change went live',
   'impact.decided': 'a verdict on a change is known',
   'rate.changed': 'a rate changed, but not in git',
-  'usage.threshold': '80% or all of the month is used',
+  'usage.threshold': '80 % or all of the month is used',
 }
 
 function Choices({ chosen }: { chosen: Pick<Endpoint, 'events' | 'prompts'> }) {

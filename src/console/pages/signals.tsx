@@ -9,6 +9,7 @@ import { Await, FailureNote, Note } from '../parts/states.tsx'
 import { Moment } from '../parts/text.tsx'
 import { Tree } from '../parts/tree.tsx'
 import { FirstSignal, useFirstSignal } from './first_signal.tsx'
+import { NoPrompts } from './next_step.tsx'
 import { SignalFilters } from './signal_filters.tsx'
 
 type SignalList = Schemas['RecordedSignalList']
@@ -23,7 +24,7 @@ export function Signals() {
   if (prompt === undefined) {
     return (
       <Page title="Signals">
-        <Await query={busiest}>{({ data }) => data.length === 0 && <Note title="No prompts yet" />}</Await>
+        <Await query={busiest}>{({ data }) => data.length === 0 && <NoPrompts />}</Await>
       </Page>
     )
   }
