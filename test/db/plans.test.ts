@@ -35,6 +35,9 @@ async function exercise(round: string): Promise<void> {
     (await replica.postSignal(prompt, key)).status,
     (await postKeyed()).status,
     (await postKeyed()).status,
+    (await replica.postSignal(prompt, key, { value: 'positive', subject: round })).status,
+    (await replica.postSignal(prompt, key, { value: 'negative', subject: round })).status,
+    (await replica.delete(`/prompts/${prompt}/signals?subject=${round.replace(' ', '%20')}`, key)).status,
     (await replica.postSignal(full.prompt, full.key)).status,
     (await replica.postSignal(full.prompt, full.key)).status,
     (await replica.getHistory(prompt, key)).status,
@@ -43,7 +46,7 @@ async function exercise(round: string): Promise<void> {
     (await replica.get('/impact', key)).status,
     (await replica.get('/changes?search=e', key)).status,
   ]
-  expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200, 200, 200, 200])
+  expect(statuses).toEqual([201, 201, 201, 201, 200, 200, 201, 429, 200, 200, 200, 200, 200])
   await readSignals(replica, prompt, key)
   await service.addHistory(prompt, [entry()])
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))

@@ -132,3 +132,19 @@ test('an import of equal signals does not count the earlier ones again with ever
   const after = await readRows(db, 'index')
   expect((after.get('signals') ?? 0) - (before.get('signals') ?? 0)).toBeLessThan(3 * writes * batch.length)
 })
+
+test('the signal with a subject is found by the index, however many others the prompt has', async () => {
+  const { prompt, key } = await service.createTenant()
+  const { db } = service.services
+  const vote = () => service.postSignal(prompt, key, { value: 'positive', subject: 'a1' })
+  await vote()
+  await db.sql`
+    insert into signals (organisation_id, prompt_id, value, created_at, subject)
+    select p.organisation_id, p.id, 'positive', now() - n * interval '1 second', case when n % 2 = 0 then 's' || n end
+    from prompts p, generate_series(1, 5000) n where p.public_id = ${prompt}`
+  await db.sql`analyze signals`
+  const before = await readRows(db, 'index')
+  for (let n = 0; n < 10; n += 1) expect((await vote()).status).toBe(200)
+  const after = await readRows(db, 'index')
+  expect((after.get('signals') ?? 0) - (before.get('signals') ?? 0)).toBeLessThan(200)
+})

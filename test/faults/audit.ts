@@ -102,6 +102,16 @@ async function auditSignals({ sql, ledger }: Audited): Promise<Findings> {
   })
   compare(problems, 'acknowledged, and not recorded under that id', [], missing.slice(0, 3))
 
+  const lastVotes = new Map(
+    ledger.attempts
+      .filter((attempt) => attempt.request.kind === 'vote' && isAcknowledged(attempt))
+      .map(({ request, text }) => [(request.body as { subject: string }).subject, { request, text }]),
+  )
+  const lost = [...lastVotes.values()].filter(
+    ({ request, text }) => rowsOf.get(request.id)?.[0]?.id !== JSON.parse(text).data.id,
+  )
+  compare(problems, 'last votes that were acknowledged, and are not the recorded ones', [], lost.slice(0, 3))
+
   const miscounted = await sql`
     select organisation_id::int as organisation, used, coalesce(rows, 0)::int as rows
     from signal_usage

@@ -11,7 +11,7 @@ export type Author = Tenant & { linkedPrompt: string; secret: string }
 export type Replica = { name: string; url: string }
 
 export type Request = {
-  kind: 'signal' | 'entry' | 'push' | 'other'
+  kind: 'signal' | 'vote' | 'entry' | 'push' | 'other'
   /** In the metadata of a signal; the commit of an entry or a push. */
   id: string
   tenant: Tenant
@@ -78,6 +78,20 @@ export function createSignal(tenant: Tenant, isRepeatable = false): Request {
     body: { value: 'positive', metadata: { request: id, ...(requests % 20 ? {} : { text: 'x'.repeat(8_000) }) } },
     isRepeatable,
     statuses: [201, 429],
+  }
+}
+
+/** Of its few subjects, the client sends one vote at a time. */
+function createVote(author: Author, turn: number): Request {
+  const id = nextId()
+  return {
+    kind: 'vote',
+    id,
+    tenant: author,
+    path: `/prompts/${author.prompt}/signals`,
+    body: { value: turn % 3 ? 'positive' : 'negative', metadata: { request: id }, subject: `subject ${turn % 5}` },
+    isRepeatable: true,
+    statuses: [200, 201],
   }
 }
 
@@ -204,7 +218,17 @@ export const sendTogether = (ledger: Ledger, replicas: Replica[], tenant: Tenant
   )
 
 /** The sources of requests for one client each, beside those that record signals. */
-const sources = [createEntry, createEntry, createEntry, createEntry, createPush, createPush, createPush, createOther]
+const sources = [
+  createVote,
+  createEntry,
+  createEntry,
+  createEntry,
+  createEntry,
+  createPush,
+  createPush,
+  createPush,
+  createOther,
+]
 
 type System = { ledger: Ledger; replicas: Replica[]; tenants: Tenant[]; author: Author; pace: Pace }
 
