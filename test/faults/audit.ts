@@ -122,7 +122,7 @@ async function auditSignals({ sql, ledger }: Audited): Promise<Findings> {
     where used is distinct from coalesce(rows, 0)`
   compare(problems, 'months whose count is not the number of rows', [], [...miscounted])
   const replayed = acknowledged.filter((attempt) => attempt.replayed).length
-  const figures = `${answersOf.size} acknowledged so far: missing ${missing.length}, twice ${twice.length}, replayed ${replayed}, unequal ${unequal.length}, miscounted ${miscounted.length}`
+  const figures = `${answersOf.size} acknowledged so far: missing ${missing.length}, twice ${twice.length}, replayed ${replayed}, unequal ${unequal.length}, votes ${lastVotes.size} lost ${lost.length}, miscounted ${miscounted.length}`
   return { figures, problems }
 }
 
