@@ -263,21 +263,19 @@ begin
       array_agg(s.id order by g.number), array_agg((extract(epoch from s.created_at) * 1000)::bigint order by g.number),
       array_agg(
         s.prompt_id = prompt_ids[prompt_numbers[g.number]]
-          and case
-            when k.vote_hash is null and vote_numbers[g.number] is null then
-              (s.value = 'positive') = are_positive[g.number]
-              and s.metadata is not distinct from nullif(metadata_list -> (g.number::integer - 1), 'null')
-            else
-              k.vote_hash is not distinct from hash_of_vote(
-                votes -> (vote_numbers[g.number] - 1) ->> 'subject', are_positive[g.number],
-                nullif(metadata_list -> (g.number::integer - 1), 'null')
-              )
-          end
+          and k.vote_hash is not distinct from hash_of_vote(
+            votes -> (vote_numbers[g.number] - 1) ->> 'subject', are_positive[g.number], m.metadata
+          )
+          and (
+            k.vote_hash is not null
+            or (s.value = 'positive') = are_positive[g.number] and s.metadata is not distinct from m.metadata
+          )
         order by g.number
       ),
       array_agg(k.is_replacement order by g.number)
     into earlier_ids, earlier_times, are_same, are_replacements
     from unnest(idempotency_key_list) with ordinality g (key, number)
+    cross join lateral (select nullif(metadata_list -> (g.number::integer - 1), 'null') as metadata) m
     left join lateral (
       select k.organisation_id, k.prompt_id, k.signal_id, k.vote_hash, k.is_replacement
       from idempotency_keys k

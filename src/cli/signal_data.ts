@@ -89,23 +89,22 @@ export const signalDataCommands = onDatabase([
     async run({ db, clock, args, output, progress, interruption: { signal } }) {
       const { before, metadata } = parseWhich(args)
       const sources = await findSources(db, clock, args)
-      const counts = new Map<PurgeSource, number>()
+      let found = 0
       for (const source of sources) {
-        counts.set(source, await (before ? countSignals(db, source, before) : countMatching(db, source, metadata)))
+        found += await (before ? countSignals(db, source, before) : countMatching(db, source, metadata))
       }
-      const found = counts.values().reduce((sum, count) => sum + count, 0)
       if (args.options['dry-run']) return output.show({ would_erase: found })
       const which = before ? `older than ${before.toISOString()}` : `with ${args.text('metadata')}`
       const what = `${counted(found, 'signal')} ${which}`
       const whose = args.options['all-orgs'] ? counted(sources.length, 'organisation') : sources[0]?.publicId
       await confirm(args, `Permanently erase ${what} of ${whose}?`, signal)
       let erased = 0
-      for (const [source, count] of counts) {
+      for (const source of sources) {
         const earlier = erased
         const onProgress = (more: number) => progress.count(earlier + more, 'signals erased')
         erased += await (before
           ? purgeSignals(db, clock, source, before, onProgress)
-          : purgeMatching(db, clock, source, metadata, count))
+          : purgeMatching(db, clock, source, metadata))
       }
       output.show({ erased })
     },

@@ -11,73 +11,62 @@ import { eraseSignals } from './store_bulk.ts'
 
 export type MetadataFilter = SignalListQuery['filter']['metadata']
 
-type Handle = (prompt: Prompt, ids: number[]) => Promise<number>
-
 /** Of the signals that match. A step examines a few thousand others on its way. */
 const stepRows = 500
 
-async function takeStep(db: Db, prompt: Prompt, metadata: MetadataFilter, cursor: string | null, handle: Handle) {
+async function findStep(db: Db, prompt: Prompt, metadata: MetadataFilter, cursor: string | null) {
   const filter = { value: null, since: null, until: null, metadata }
   const query = { filter, change: null, page: { limit: stepRows, cursor } }
   const { data, nextCursor } = await db.heavyRead(prompt.organisationId, () => listSignals(db, prompt, query))
-  const ids = data.map(({ id }) => id)
-  return { erased: ids.length > 0 ? await handle(prompt, ids) : 0, next_cursor: nextCursor }
+  return { prompt, ids: data.map(({ id }) => id), nextCursor }
 }
 
-/** Names the fields of the filter, but not their values, which may name a person. */
-const purged = (organisationId: number, subject: string, filter: MetadataFilter, erased: number) =>
-  ({
-    organisationId,
-    action: 'signals.purged',
-    subject,
-    details: { metadata: filter.map(([key]) => key), erased },
-  }) as const
+/** For the audit log: without the values, which may name a person. */
+const describe = (metadata: MetadataFilter, erased: number) => ({ metadata: metadata.map(([key]) => key), erased })
+
+type Filter = { metadata: MetadataFilter; cursor: string | null }
 
 /** One step. The next one begins at the cursor. */
-export const eraseMatching = (
-  db: Db,
-  clock: Clock,
-  prompt: Prompt,
-  { metadata, cursor }: { metadata: MetadataFilter; cursor: string | null },
-  actor: Actor,
-) =>
-  takeStep(db, prompt, metadata, cursor, (_, ids) =>
-    db.transaction(async (sql) => {
-      const erased = await eraseSignals(sql, prompt, ids)
-      await recordAudit(sql, clock, actor, purged(prompt.organisationId, prompt.publicId, metadata, erased))
-      return erased
-    }, permitRequestOf(actor)),
-  )
+export async function eraseMatching(db: Db, clock: Clock, prompt: Prompt, { metadata, cursor }: Filter, actor: Actor) {
+  const { ids, nextCursor: next_cursor } = await findStep(db, prompt, metadata, cursor)
+  if (ids.length === 0) return { erased: 0, next_cursor }
+  return db.transaction(async (sql) => {
+    const erased = await eraseSignals(sql, prompt, ids)
+    const { organisationId, publicId: subject } = prompt
+    const details = describe(metadata, erased)
+    await recordAudit(sql, clock, actor, { organisationId, action: 'signals.purged', subject, details })
+    return { erased, next_cursor }
+  }, permitRequestOf(actor))
+}
 
-async function takeSteps(db: Db, source: PurgeSource, metadata: MetadataFilter, handle: Handle): Promise<number> {
-  let total = 0
+async function* findSteps(db: Db, source: PurgeSource, metadata: MetadataFilter) {
   for await (const prompts of promptsOf(db, source)) {
     for (const prompt of prompts) {
       let cursor: string | null = null
       do {
         const startedAt = performance.now()
-        const step = await takeStep(db, prompt, metadata, cursor, handle)
-        total += step.erased
-        cursor = step.next_cursor
+        const step = await findStep(db, prompt, metadata, cursor)
+        yield step
+        cursor = step.nextCursor as string | null
         await yieldFor(startedAt)
       } while (cursor)
     }
   }
+}
+
+export async function countMatching(db: Db, source: PurgeSource, metadata: MetadataFilter): Promise<number> {
+  let total = 0
+  for await (const { ids } of findSteps(db, source, metadata)) total += ids.length
   return total
 }
 
-export const countMatching = (db: Db, source: PurgeSource, metadata: MetadataFilter): Promise<number> =>
-  takeSteps(db, source, metadata, async (_, ids) => ids.length)
-
-/** Erases all, `found` by their count. The audit entry is written first, because the purge may be interrupted. */
-export async function purgeMatching(
-  db: Db,
-  clock: Clock,
-  source: PurgeSource,
-  metadata: MetadataFilter,
-  found: number,
-): Promise<number> {
-  const event = purged(source.organisationId, source.publicId, metadata, found)
+/** Erases all. The audit entry is written first, because the purge may be interrupted. */
+export async function purgeMatching(db: Db, clock: Clock, source: PurgeSource, metadata: MetadataFilter) {
+  const { organisationId, publicId: subject } = source
+  const details = describe(metadata, await countMatching(db, source, metadata))
+  const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
-  return takeSteps(db, source, metadata, (prompt, ids) => eraseSignals(db.sql, prompt, ids))
+  let total = 0
+  for await (const { prompt, ids } of findSteps(db, source, metadata)) total += await eraseSignals(db.sql, prompt, ids)
+  return total
 }

@@ -12,10 +12,7 @@ import { ImportedSignal } from './schema.ts'
 import { isVote, replaceVotes, writeSignals } from './store.ts'
 import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_bulk.ts'
 
-/**
- * The numbers of new signals, of known ones, also if the line has replaced them, and of those that the limit of the current
- * month refused.
- */
+/** The numbers of new signals, of known or replaced ones, and of those that the limit of the current month refused. */
 type ImportCounts = { recorded: number; known: number; refused: number }
 
 /** The embedded engine does nothing else during a write, so each write is short. */
@@ -86,12 +83,10 @@ export function createPastRecorder(
   const seen = new Map<string, SeenTime>()
   const month = monthOf(now)
 
-  return (lines) =>
+  return (signals) =>
     db.transaction(async (sql) => {
       if (!(await lockSignals(sql, prompt))) throw notFound()
-      const votes = lines.filter(isVote).map((vote) => ({ ...vote, prompt }))
-      const areKnown = votes.length > 0 ? await replaceVotes(sql, prompt, votes) : []
-      const signals = lines.filter((line) => !isVote(line))
+      const replaced = new Set<PastSignal>(await replaceVotes(sql, prompt, signals.filter(isVote)))
       const identities = await selectIdentities(sql, signals)
       const times = new Map(
         signals.map(({ createdAt }) => {
@@ -107,14 +102,14 @@ export function createPastRecorder(
         one.lastId = Math.max(one.lastId, lastId)
         one.surplus.set(identity, (one.surplus.get(identity) ?? 0) + count)
       }
-      const unknown = signals.filter(({ createdAt }, index) => {
-        const { surplus } = times.get(createdAt.toISOString()) as SeenTime
+      const missing = signals.filter((signal, index) => {
+        const { surplus } = times.get(signal.createdAt.toISOString()) as SeenTime
         const identity = identities[index] as string
         const left = (surplus.get(identity) ?? 0) - 1
-        surplus.set(identity, left)
-        return left < 0
+        const isMissing = left < 0 && !replaced.has(signal)
+        if (left >= 0 || isMissing) surplus.set(identity, left)
+        return isMissing
       })
-      const missing = [...unknown, ...votes.filter((_, index) => !areKnown[index])]
       const isCurrent = ({ createdAt }: PastSignal) => monthOf(createdAt).name === month.name
       await insertPastSignals(
         sql,
@@ -125,7 +120,7 @@ export function createPastRecorder(
       const current = missing.filter(isCurrent).map((signal) => ({ ...signal, ...more }))
       const results = current.length > 0 ? await writeSignals(sql, current) : []
       const refused = results.filter(({ outcome }) => outcome === 'refused').length
-      return { recorded: missing.length - refused, known: lines.length - missing.length, refused }
+      return { recorded: missing.length - refused, known: signals.length - missing.length, refused }
     })
 }
 

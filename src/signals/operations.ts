@@ -66,8 +66,8 @@ export const signalOperations = defineOperations('Signals', {
     summary: 'Record a signal',
     description:
       "Records positive or negative feedback on the prompt's output. Each recorded signal counts towards the " +
-      "organisation's monthly limit, which resets with each calendar month, UTC. With the subject of an earlier signal, it " +
-      'replaces that one, which is then not counted again.',
+      "organisation's monthly limit, which resets with each calendar month, UTC. One with a " +
+      'known subject replaces that signal instead.',
     params: PromptPath,
     isIdempotent: true,
     body: bodyOf(NewSignal, 'The signal'),

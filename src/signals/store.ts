@@ -166,25 +166,22 @@ export async function findVotes(sql: Sql, votes: Vote[]): Promise<Map<string, nu
   return new Map(rows.map(({ number, id }) => [idOfVote(votes[number - 1] as Vote), id]))
 }
 
+type PastVote = Omit<Vote, 'prompt'> & Pick<SignalToWrite, 'value' | 'metadata'>
+
 /**
- * Replaces the signals of a prompt with these subjects, also in the counts. Returns which of these had one. The caller has
- * locked the organisation.
+ * Replaces the signals of a prompt with these subjects, also in the counts. Returns those of these that had one. The caller
+ * has locked the organisation.
  */
-export async function replaceVotes(
-  sql: Sql,
-  { id, organisationId }: Prompt,
-  votes: (Vote & Pick<SignalToWrite, 'value' | 'metadata'>)[],
-): Promise<boolean[]> {
-  const rows = await sql<{ isKnown: boolean }>`
-    select v.signal_id is not null as "isKnown", case when v.signal_id is not null then
-      replace_signal(${organisationId}, ${id}, v.signal_id, g.value, g.metadata::jsonb)
-    end
-    from find_votes(${votesToJson(votes)}::text::jsonb) v
+export async function replaceVotes<T extends PastVote>(sql: Sql, prompt: Prompt, votes: T[]): Promise<T[]> {
+  if (votes.length === 0) return []
+  const rows = await sql<{ number: number }>`
+    select v.number, replace_signal(${prompt.organisationId}, ${prompt.id}, v.signal_id, g.value, g.metadata::jsonb)
+    from find_votes(${votesToJson(votes.map((vote) => ({ ...vote, prompt })))}::text::jsonb) v
     join unnest(
       ${votes.map(({ value }) => value)}::text[], ${votes.map(({ metadata }) => metadata)}::text[]
     ) with ordinality g (value, metadata, number) using (number)
-    order by v.number`
-  return rows.map(({ isKnown }) => isKnown)
+    where v.signal_id is not null`
+  return rows.map(({ number }) => votes[number - 1] as T)
 }
 
 const statement = (text: TemplateStringsArray, ...values: unknown[]) => ({ text, values })

@@ -94,7 +94,7 @@ export async function selectIdentities(sql: Sql, signals: PastSignal[]): Promise
   return signals.map(({ createdAt, value }, index) => identityOf(createdAt, value, rows[index]?.hash ?? null))
 }
 
-/** Counts the signals without a subject that the prompt has at some times, by identity: of each time, those after an id. */
+/** Counts the signals that the prompt has at some times, by identity: of each time, those after an id. */
 export async function countStored(
   sql: Sql,
   prompt: Prompt,
@@ -107,7 +107,7 @@ export async function countStored(
       ${[...times.values()].map(({ lastId }) => `${lastId}`)}::text[]::bigint[]
     ) t (at, last_id)
     join signals s on s.created_at = t.at and s.id > t.last_id
-    where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id} and s.subject is null
+    where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
     group by 1, 2, 3`
   return rows.map(({ at, value, hash, count, lastId }) => {
     return { time: at.toISOString(), identity: identityOf(at, value, hash), count, lastId }
