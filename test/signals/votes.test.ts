@@ -1,5 +1,7 @@
 // Signals with a subject: a later one replaces the earlier one, or it is withdrawn.
 import { beforeEach, expect, test } from 'bun:test'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { createPastRecorder } from '../../src/signals/import.ts'
 import { type Answer, type Client, invalid } from '../client.ts'
 import { createBrowserKey, SHOP, usedBy } from '../keys/pages.ts'
 import type { Tenant } from '../service.ts'
@@ -210,7 +212,7 @@ test.each([
   ])
 })
 
-test('an export has the subjects as they were sent, and no cell that a spreadsheet would run', async () => {
+test('an export has the subjects as they were sent, no cell that a spreadsheet would run, and is known to an import', async () => {
   await vote({ subject: '=1+"ü😀"' })
   await vote({ subject: "'x" }, {}, await createBrowserKey(service, admin.key))
   const lines = signalsIn(await exportSignalsOf(service, admin.key, tenant.prompt))
@@ -222,6 +224,15 @@ test('an export has the subjects as they were sent, and no cell that a spreadshe
     `"''x"`,
     '',
   ])
+  const { db } = service.services
+  const record = createPastRecorder(db, service.clock.now(), await requirePrompt(db.sql, tenant.prompt))
+  const past = lines.map(({ value, subject }) => ({ value, subject, metadata: null, createdAt: new Date(now) }))
+  const another = { value: 'positive' as const, metadata: null, createdAt: new Date('2026-10-01') }
+  const changed = past.map((one) => ({ ...one, value: 'negative' as const }))
+  expect(await record([...past, another])).toEqual({ recorded: 1, known: 2, refused: 0 })
+  // The vote of the page is another one.
+  expect(await record([...changed, another])).toEqual({ recorded: 0, known: 2, refused: 1 })
+  expect((await list()).map(({ value }: Vote) => value)).toEqual(['positive', 'negative', 'positive'])
 })
 
 test('all signals of a person are erased by their metadata, with their keys and subjects, and the log does not name the person', async () => {
