@@ -40,7 +40,7 @@ function parseMetadataFilters(given: URLSearchParams, reject: Reject): [key: str
 const metadataFilter: Param<null> = {
   schema: Type.String({
     description:
-      'Only signals whose metadata has this text, or a list with it, in the top-level field `model`. Any other field name ' +
+      'Only signals whose metadata has this text, or a list with it, in the top-level field of this name. Any other name ' +
       `works too, up to ${maxMetadataFilters} of them. Write numbers, true, false and null as in JSON.`,
   }),
   parse: () => null,

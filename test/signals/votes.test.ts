@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPastRecorder } from '../../src/signals/import.ts'
+import type { PastSignal } from '../../src/signals/store_bulk.ts'
 import { type Answer, type Client, invalid } from '../client.ts'
 import { createBrowserKey, SHOP, usedBy } from '../keys/pages.ts'
 import type { Tenant } from '../service.ts'
@@ -225,7 +226,8 @@ test('an export has the subjects as they were sent, no cell that a spreadsheet w
     '',
   ])
   const { db } = service.services
-  const record = createPastRecorder(db, service.clock.now(), await requirePrompt(db.sql, tenant.prompt))
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  const record = (given: PastSignal[]) => createPastRecorder(db, service.clock.now(), prompt)(given)
   const past = lines.map(({ value, subject }) => ({ value, subject, metadata: null, createdAt: new Date(now) }))
   const another = { value: 'positive' as const, metadata: null, createdAt: new Date('2026-10-01') }
   const changed = past.map((one) => ({ ...one, value: 'negative' as const }))
