@@ -108,7 +108,8 @@ test('every command rejects a database whose migrations differ from the programâ
   const line = (name = '') =>
     `The database was made with another ${name} than this program's: use the prompt-signals that made it, or an empty database.`
   await use((db) => db.sql`update schema_migrations set sha256 = md5(sha256) where version > 2`)
-  for (const command of [...commands, ['migrate', '--dry-run'], ['backup', join(createFolder(), 'f')]]) {
+  // The others open it as one of these does.
+  for (const command of [['serve'], ['migrate', '--dry-run'], ['backup', join(createFolder(), 'f')]]) {
     expect([command, errorLineOf(await run(command, { settings }))]).toEqual([command, line(migrations[2]?.name)])
   }
   // A database from before the column.
