@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { useSending } from '../client/query.ts'
 import { Button } from './button.tsx'
 import { Form } from './field.tsx'
+import { focusWithout } from './focus.ts'
 import { FailureNote } from './states.tsx'
 
 type DialogProps = {
@@ -19,8 +20,12 @@ export function Dialog({ title, isKept = false, onClose, children }: DialogProps
   useEffect(() => {
     const opener = document.activeElement as HTMLElement | null
     dialog.current?.showModal()
-    // A dialog that is removed while it is open does not give the focus back.
-    return () => opener?.focus()
+    const row = opener?.closest('tr')
+    return () => {
+      // A dialog that is removed while it is open does not give the focus back. The opener may be gone by then, too.
+      opener?.focus()
+      focusWithout(row)
+    }
   }, [])
   // Browsers let a second Escape through to the dialog, but not one that the page has handled.
   const keep = (event: KeyboardEvent) => isKept && event.key === 'Escape' && event.preventDefault()

@@ -3,6 +3,7 @@ import { useLayoutEffect } from 'preact/hooks'
 import type { Question } from '../client/api.ts'
 import { prefetch, useQuery } from '../client/query.ts'
 import { hrefWith, usePlace } from '../client/router.ts'
+import { focusWithout } from './focus.ts'
 import { formatNumber } from './format.ts'
 import { Await } from './states.tsx'
 import { Table, type TableProps } from './table.tsx'
@@ -42,15 +43,10 @@ export function List<Row>({ pageAt, empty, keepPrevious, words = ['Newest', 'Old
   )
 }
 
-/** When a change takes away the button that sent it, the focus goes to the row, or to the heading if that is gone too. */
+/** A change may take away the button that sent it. */
 function useKeptFocus(): void {
   const row = document.activeElement?.closest('tr')
-  useLayoutEffect(() => {
-    if (!row || document.activeElement !== document.body) return
-    row.tabIndex = -1
-    const target = row.isConnected ? row : document.querySelector('h1')
-    target?.focus()
-  })
+  useLayoutEffect(() => focusWithout(row))
 }
 
 /** Says how much a list has after a filter was changed, to those who do not see it change. */
