@@ -33,7 +33,10 @@ test('from the list to a prompt, over its chart, to its changes and back', async
   // The new page is read from its heading on.
   await eventually(() => focused(page), 'test')
   await tabTo(page, /^7 d$/)
+  // The chart starts over with the answer for another range.
+  const answered = page.waitForResponse(/\/stats\?/)
   await page.keyboard.press('Enter')
+  await answered
   await eventually(() => page.url().endsWith('range=7d'), true)
   await tabTo(page, /^How we decide$/)
   await page.keyboard.press('Enter')
