@@ -9,7 +9,7 @@ import { estimateWander } from './wander.ts'
 export const recentDays = 7
 const [mostDaysBefore, fewestDaysBefore] = [60, 21]
 /** Each prompt is compared every day, so an interval is wrong in fewer comparisons than that of a verdict. */
-const error = 1 / 100
+const error = 1 / 500
 
 /** The rates of the days before and of the last days, from the first of these to the last. */
 export type RateChange = { from: string; until: string; before: Estimate; after: Estimate; difference: Estimate }
