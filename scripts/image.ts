@@ -20,7 +20,6 @@ const debianPackages = {
       '576926b283613db80168ddf76380a3bd877602778cf0d226caa7bfbfa71eacf3',
   },
 }
-const mirror = 'http://deb.debian.org/debian/pool/main'
 
 type Architecture = keyof typeof debianPackages
 type Blob = { mediaType: string; digest: string; size: number }
@@ -96,9 +95,16 @@ function readConfig(dockerfile: string): object {
   }
 }
 
+/** That of the machine, which is a Debian. */
+function findMirror(): string {
+  const sites = execFileSync('apt-get', ['indextargets', '--format', '$(SITE)'], { encoding: 'utf8' }).split('\n')
+  return `${sites.find((site) => !site.endsWith('-security'))}/pool/main`
+}
+
 /** The files of the packages, each as a tar archive. */
-const readPackages = (architecture: Architecture): Promise<Buffer[]> =>
-  Promise.all(
+async function readPackages(architecture: Architecture): Promise<Buffer[]> {
+  const mirror = findMirror()
+  return Promise.all(
     Object.entries(debianPackages[architecture]).map(async ([path, checksum]) => {
       const response = await fetch(`${mirror}/${path}`)
       const content = Buffer.from(await response.arrayBuffer())
@@ -108,6 +114,7 @@ const readPackages = (architecture: Architecture): Promise<Buffer[]> =>
       return execFileSync('xz', ['--decompress', '--stdout'], { input: readData(content), maxBuffer: 2 ** 28 })
     }),
   )
+}
 
 /** The files inside a Debian package, which is an archive of ar. */
 function readData(content: Buffer): Buffer {
