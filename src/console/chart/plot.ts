@@ -61,7 +61,7 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
         size: 52,
         grid: { show: false },
         splits: () => [-bottom, 0, top],
-        values: (_, splits) => splits.map((count) => formatNumber(count).replace('-', '−')),
+        values: (_, splits) => splits.map((count) => formatNumber(Math.abs(count))),
       },
     ],
     series: [
