@@ -13,10 +13,11 @@ export const commands: Command[] = [
       const stopped = new Promise<string>((resolve) => onSignals(['SIGTERM', 'SIGINT'], resolve, () => process.exit(1)))
       const { openForService } = await import('../db/open.ts')
       const observer = {
-        onCreating: (dataDir: string) =>
-          context.warn(
-            `There is no database in ${resolve(dataDir)}: creating an empty one. If your data should be there, stop, and check DATA_DIR and its volume.`,
-          ),
+        onCreating(dataDir: string) {
+          const place = resolve(dataDir)
+          const expected = `There is no database in ${place}: creating an empty one. If your data should be there, stop, and check DATA_DIR and its volume.`
+          context.warn(context.args.options.demo ? `Creating a new database in ${place}.` : expected)
+        },
       }
       const opening = openForService(context.config, observer, backUpFor(context))
       // runUntilStopped reports a failure. The rest of the program is loaded while the database answers.
