@@ -1,5 +1,5 @@
-import { createCommitFinder } from '../history/identity.ts'
-import { type Counts, totalOf } from '../lib/counts.ts'
+import { createCommitFinder, isLongHash, isShortHash, spellingsOf } from '../history/identity.ts'
+import { addCounts, type Counts, totalOf } from '../lib/counts.ts'
 import { lastStorableInstant } from '../lib/times.ts'
 
 /** A change, from when it went live until the next change did. */
@@ -29,8 +29,14 @@ export type SignalCount = Counts & { named_commit: string | null; number: number
 /** The signals of one day, UTC. */
 export type DayCounts = Counts & { date: string }
 
-/** The signals that belong to a change, how many of them name its commit, and how many there are on each day. */
-export type ChangeCounts = Counts & { by_commit: number; days: Map<string, Counts> }
+/** The signals that belong to a change, and how many of them name its commit. */
+export type ChangeCounts = Counts & {
+  by_commit: number
+  /** The days on which it has signals, in order. */
+  days: DayCounts[]
+  /** The commit of a change that each name in the signals of the prompt means. */
+  meanings: Map<string, string>
+}
 
 /**
  * The instants at which windows begin or end, ascending. No change goes live within a window, so each window is the span
@@ -42,11 +48,14 @@ export function boundsOf(changes: ChangeWindow[]): Date[] {
   return [...new Set(times)].toSorted((a, b) => a - b).map((time) => new Date(time))
 }
 
-/** The bounds, and the days and quarter hours (UTC) that a bound splits. */
-export type SplitBounds = { bounds: string[]; split_days: string[]; split_quarters: string[] }
+/**
+ * The signals of a prompt to be counted. Rollups hold whole days and quarter hours: one that a bound splits is read in
+ * smaller parts. Commits are in lower case.
+ */
+export type CountRequest = ReturnType<typeof requestCounts>
 
-/** Rollups hold whole days and quarter hours: one that a bound splits is read in smaller parts. */
-export function splitBounds(bounds: Date[]): SplitBounds {
+/** `shown` are the commits whose signals count at any time, not only within the bounds. */
+export function requestCounts(id: number, bounds: Date[], commits: string[], shown: string[]) {
   const splitUnits = (minutes: number) => {
     const unit = 60_000 * minutes
     const starts = bounds.map((bound) => Math.floor(bound.getTime() / unit) * unit)
@@ -54,21 +63,30 @@ export function splitBounds(bounds: Date[]): SplitBounds {
     return [...new Set(split)].map((start) => new Date(start).toISOString())
   }
   return {
+    id,
     bounds: bounds.map((bound) => bound.toISOString()),
     split_days: splitUnits(1440),
     split_quarters: splitUnits(15),
+    commits,
+    /** The hashes that signals may shorten. */
+    long: commits.filter(isLongHash),
+    /** The short hashes. A signal may name the same commit by a longer one. */
+    short: commits.filter(isShortHash),
+    /** Hashes by their first 7 characters. */
+    shown: shown.map((commit) => spellingsOf(commit).start ?? commit),
   }
 }
 
 /**
- * Decides which signals belong to each change. A signal belongs to the change whose commit it names (`named_from`), else to
- * the change that was live at its time. So a change has the signals of its window, less those that name any change, plus
- * those that name its commit. `bounds` are those of `changes`; `commits` are those of all changes of the prompt.
+ * Decides which signals belong to each change of a prompt. A signal belongs to the change whose commit it names
+ * (`named_from`), else to the change that was live at its time. So a change has the signals of its window, less those that
+ * name any change, plus those that name its commit. `commits` are those of all changes of the prompt.
  */
-export function attribute(changes: ChangeWindow[], bounds: Date[], commits: string[], signals: SignalCount[]) {
-  const counts = new Map<number, ChangeCounts>(
-    changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
-  )
+export function attribute<T extends ChangeWindow>(changes: T[], commits: string[], signals: SignalCount[]) {
+  const bounds = boundsOf(changes)
+  const meanings = new Map<string, string>()
+  const days = new Map(changes.map(({ id }) => [id, new Map<string, Counts>()]))
+  const byCommit = new Map<number, number>()
   const numbers = new Map(bounds.map((bound, index) => [bound.getTime(), index + 1]))
   // Of changes at the same instant, only the last one has a window.
   const lasting = changes.filter(({ created_at, live_until }) => live_until === null || live_until > created_at)
@@ -82,15 +100,9 @@ export function attribute(changes: ChangeWindow[], bounds: Date[], commits: stri
   }
 
   const add = (id: number | undefined, { day, positive, negative }: SignalCount, sign: 1 | -1) => {
-    const own = counts.get(id as number)
-    if (!own) return undefined
-    const ofDay = own.days.get(day) ?? { positive: 0, negative: 0 }
-    own.days.set(day, ofDay)
-    for (const one of [own, ofDay]) {
-      one.positive += sign * positive
-      one.negative += sign * negative
-    }
-    return own
+    const ofDays = days.get(id as number)
+    const ofDay = ofDays?.get(day) ?? { positive: 0, negative: 0 }
+    ofDays?.set(day, addCounts([ofDay, { positive: sign * positive, negative: sign * negative }]))
   }
 
   for (const count of signals) {
@@ -102,17 +114,18 @@ export function attribute(changes: ChangeWindow[], bounds: Date[], commits: stri
     // Null if the name fits no change, or several.
     const commit = findCommit(count.named_commit)
     if (commit === null) continue
+    meanings.set(count.named_commit, commit)
     add(inWindow, count, -1)
     const named = ofCommit.get(commit)?.find((change) => isNamedIn(count.number, change))
-    const own = add(named?.id, count, 1)
-    if (own) own.by_commit += totalOf(count)
+    if (!named) continue
+    add(named.id, count, 1)
+    byCommit.set(named.id, (byCommit.get(named.id) ?? 0) + totalOf(count))
   }
-  return counts
-}
 
-/** The days on which a change has signals, in order. */
-export const daysOf = ({ days }: ChangeCounts): DayCounts[] =>
-  [...days]
-    .map(([date, counts]) => ({ date, ...counts }))
-    .filter((day) => totalOf(day) > 0)
-    .toSorted((a, b) => (a.date < b.date ? -1 : 1))
+  return changes.map((change): T & { counts: ChangeCounts } => {
+    const own = [...(days.get(change.id) ?? [])].map(([date, counts]): DayCounts => ({ date, ...counts }))
+    const counted = own.filter((day) => totalOf(day) > 0).toSorted((a, b) => (a.date < b.date ? -1 : 1))
+    const counts = { ...addCounts(counted), by_commit: byCommit.get(change.id) ?? 0, days: counted, meanings }
+    return { ...change, counts }
+  })
+}

@@ -1,10 +1,10 @@
 // The changes of an organisation with their verdicts.
-import type { Db, Sql } from '../db/client.ts'
+import type { Db } from '../db/client.ts'
 import { commitKey, isSameCommit } from '../history/identity.ts'
 import { offsetOf } from '../lib/numbered_page.ts'
 import { createSharedReads } from '../lib/shared_read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { compareChanges } from './read.ts'
+import { changesPerStep, createSnapshots, readChanges, readInSteps, showImpacts } from './read.ts'
 import {
   type ChangeImpact,
   type ChangeListQuery,
@@ -15,9 +15,6 @@ import {
 } from './schema_changes.ts'
 import { describeChange } from './sentence.ts'
 import { type ListedChange, selectListedChanges } from './store_lists.ts'
-
-/** Bounds how long a transaction holds the embedded engine's one connection. Each reads earlier changes, too. */
-const changesPerTransaction = 25
 
 type Page = {
   totalCount: number
@@ -36,21 +33,19 @@ export function createChangeList({ db, rollup }: { db: Db; rollup: SignalRollup 
     const found = await limited(() => selectListedChanges(db.sql, organisationId, query, maxListedChanges + 1))
     const listed = found.slice(0, maxListedChanges).filter(isOfCommit(query.commit))
     await limited(() => rollup.catchUpEach(organisationId, [...new Set(listed.map(promptOf))], startedAt))
-    const impacts: ChangeImpact[] = []
+    const inSnapshot = createSnapshots(db, organisationId, deadline)
+    const readStep = async (some: ListedChange[]): Promise<ChangeImpact[]> => {
+      const [prompts, ids] = [some.map(promptOf), some.map(({ id }) => id)]
+      const known = await limited(() => inSnapshot((sql) => readChanges(sql, organisationId, prompts, ids)))
+      return some.flatMap(({ id, prompt }) =>
+        showImpacts(known, [id], query.margin).map((impact) => {
+          return { prompt, ...impact, sentence: describeChange(impact) }
+        }),
+      )
+    }
     // Half of the time is left for a transaction that is slow. Older changes are then left out.
     const isLate = () => performance.now() > (startedAt + deadline) / 2
-    for (let start = 0; start < listed.length && !(start > 0 && isLate()); start += changesPerTransaction) {
-      const some = new Map(listed.slice(start, start + changesPerTransaction).map((one) => [one.id, one]))
-      const prompts = [...new Set([...some.values()].map(promptOf))]
-      const read = (sql: Sql) => compareChanges(sql, organisationId, prompts, [...some.keys()], query.margin)
-      const compared = await limited(() =>
-        db.transaction(read, { tenant: organisationId, deadline }, 'repeatable read'),
-      )
-      for (const impact of compared) {
-        const { prompt } = some.get(impact.change.id) as ListedChange
-        impacts.push({ prompt, ...impact, sentence: describeChange(impact) })
-      }
-    }
+    const impacts = await readInSteps(listed, changesPerStep, readStep, isLate)
     const counts = { ...noChanges }
     for (const impact of impacts) counts[groupOf(impact)] += 1
     const wanted = impacts.filter((impact) => query.verdict === null || groupOf(impact) === query.verdict)

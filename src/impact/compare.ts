@@ -17,13 +17,10 @@ const farthest = 1_000_000
 /** A note names a side without signals on at least this many last days of the other. */
 const fewestMissedDays = 2
 
-type Comparison = {
-  /** The head's rate less the base's; null while a side has no signals. */
-  difference: Estimate | null
-  verdict: NonNullable<Impact['verdict']>
-  /** How many more signals would decide it, at the rates so far; null if decided or out of reach. */
-  signalsNeeded: number | null
-}
+type Verdict = NonNullable<Impact['verdict']>
+
+/** The difference is the head's rate less the base's; null while a side has no signals. */
+type Comparison = Pick<Impact, 'difference' | 'signals_needed'> & { verdict: Verdict }
 
 /** The signals of a change, and on how many days it has some. */
 type Window = Counts & { days: number }
@@ -44,7 +41,7 @@ export function compareWindows(
   return decide(growHead, isOver ? null : signals, margin)
 }
 
-const noComparison: Comparison = { difference: null, verdict: 'undecided', signalsNeeded: null }
+const noComparison: Comparison = { difference: null, verdict: 'undecided', signals_needed: null }
 
 const grow = ({ positive, negative, days }: Window, factor: number): Window => ({
   positive: positive * factor,
@@ -77,11 +74,11 @@ function decide(differenceWith: Grow, signals: number | null, margin: number): C
   const difference = differenceWith(1)
   const verdict = verdictFor(difference, margin)
   const isOpen = verdict === 'undecided' && signals !== null
-  return { difference, verdict, signalsNeeded: isOpen ? forecast(differenceWith, signals, margin) : null }
+  return { difference, verdict, signals_needed: isOpen ? forecast(differenceWith, signals, margin) : null }
 }
 
 /** A difference that certainly lies within the margin is `same`, even if it certainly is not zero. */
-export function verdictFor({ low, high }: Estimate, margin: number): Comparison['verdict'] {
+export function verdictFor({ low, high }: Estimate, margin: number): Verdict {
   if (low >= -margin && high <= margin) return 'same'
   if (low > 0) return 'better'
   return high < 0 ? 'worse' : 'undecided'
@@ -122,9 +119,7 @@ export function compareSides(days: DayPair[], margin: number, expectedShare: num
   return {
     base: { signals: base.signals, rate: rateOf(base.mean) },
     head: { signals: head.signals, rate: rateOf(head.mean) },
-    difference: compared.difference,
-    verdict: compared.verdict,
-    signals_needed: compared.signalsNeeded,
+    ...compared,
     reason: isWrong ? wrongSplit : reasonFor(days, common),
     notes: isWrong ? [noteSplit(share ?? 0, expectedShare), ...notesFor(days)] : notesFor(days),
     overlap: { days: common.length, from: common[0]?.date ?? null, until: common.at(-1)?.date ?? null },

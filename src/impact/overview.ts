@@ -11,7 +11,7 @@ import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf } from './rate.ts'
 import type { RateChange } from './rate_change.ts'
-import { findRateChanges, readChangeCounts, showImpacts } from './read.ts'
+import { createSnapshots, findRateChanges, readChanges, readInSteps, showImpacts } from './read.ts'
 import { type Impact, maxComparedPrompts, maxSortedPrompts, type OverviewQuery, type RecentSignals } from './schema.ts'
 import { groupOf, verdictOrder } from './schema_changes.ts'
 import { selectNewestChanges } from './store.ts'
@@ -22,7 +22,7 @@ type Page = CursorPage<PromptImpact>
 
 const shownDays = 30
 /** Bounds how long a transaction holds the embedded engine's one connection. */
-const promptsPerTransaction = 10
+const promptsPerStep = 10
 
 type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
@@ -54,17 +54,13 @@ export function createOverview({ db, clock, rollup }: Services) {
     // A prompt may have been erased since it was listed.
     const prompts = listed.filter(({ id }) => rowIds.has(id))
     await limited(() => rollup.catchUpEach(organisationId, [...rowIds.values()], startedAt))
-    const data: PromptImpact[] = []
-    for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
-      const some = prompts.slice(start, start + promptsPerTransaction)
+    const inSnapshot = createSnapshots(db, organisationId, deadline)
+    return readInSteps(prompts, promptsPerStep, async (some) => {
       const ids = some.map(({ id }) => rowIds.get(id) as number)
       const read = (sql: Sql) => readSummaries(sql, organisationId, ids, { now, days, margin })
-      const summaries = await limited(() =>
-        db.transaction(read, { tenant: organisationId, deadline }, 'repeatable read'),
-      )
-      data.push(...some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) })))
-    }
-    return data
+      const summaries = await limited(() => inSnapshot(read))
+      return some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) }))
+    })
   }
 
   async function readPage(organisationId: number, query: OverviewQuery, deadline: number): Promise<Page> {
@@ -118,9 +114,8 @@ async function readSummaries(sql: Sql, organisationId: number, promptIds: number
     selectSpanCounts(sql, organisationId, promptIds, days),
   ])
   const liveIds = live.map(({ id }) => id)
-  const known = await readChangeCounts(sql, organisationId, promptIds, liveIds)
-  const impactOf = new Map(showImpacts(known, liveIds, margin).map((impact) => [impact.change.id, impact]))
-  const latestOf = new Map(live.map((change) => [change.prompt_id, impactOf.get(change.id)]))
+  const known = await readChanges(sql, organisationId, promptIds, liveIds)
+  const latestOf = new Map(live.map(({ prompt_id, id }) => [prompt_id, showImpacts(known, [id], margin)[0]]))
   const rateChangeOf = new Map(findRateChanges(known, now).map(({ promptId, found }) => [promptId, found]))
   const recentOf = Map.groupBy(recent, (row) => row.promptId)
   return promptIds.map((id) => ({

@@ -1,12 +1,11 @@
 import type { Db, Sql } from '../db/client.ts'
-import { isLongHash, isShortHash, spellingsOf } from '../history/identity.ts'
 import { showTitledEntry } from '../history/schema.ts'
 import { totalOf } from '../lib/counts.ts'
 import { offsetOf } from '../lib/numbered_page.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { attribute, boundsOf, type ChangeCounts, daysOf, splitBounds } from './attribute.ts'
+import { attribute, boundsOf, type ChangeCounts, type DayCounts, requestCounts } from './attribute.ts'
 import { compareWindows, fewestBaseSignals } from './compare.ts'
 import { rateOf } from './rate.ts'
 import { findRateChange, type RateChange } from './rate_change.ts'
@@ -30,6 +29,11 @@ type ComparedPage = { totalCount: number; data: Impact[]; rateChanged: RateChang
 /** Reads in one snapshot, so that every signal is counted once. */
 type ReadSnapshot = <T>(read: (sql: Sql) => Promise<T>) => Promise<T>
 
+export const createSnapshots =
+  (db: Db, organisationId: number, deadline: number): ReadSnapshot =>
+  (read) =>
+    db.transaction(read, { tenant: organisationId, deadline }, 'repeatable read')
+
 /**
  * Rolls up the prompt's newest signals, unless they are few. Then runs `work`, which reads one or more snapshots until the
  * deadline.
@@ -37,17 +41,31 @@ type ReadSnapshot = <T>(read: (sql: Sql) => Promise<T>) => Promise<T>
 export const readUpToDate = <T>(
   db: Db,
   rollup: SignalRollup,
-  { id, organisationId }: OwnedPrompt,
+  prompt: OwnedPrompt,
   deadline: number,
   work: (inSnapshot: ReadSnapshot) => Promise<T>,
 ): Promise<T> =>
-  db.heavyRead(organisationId, async () => {
-    await rollup.catchUp({ id, organisationId })
-    return work((read) => db.transaction(read, { tenant: organisationId, deadline }, 'repeatable read'))
+  db.heavyRead(prompt.organisationId, async () => {
+    await rollup.catchUp(prompt)
+    return work(createSnapshots(db, prompt.organisationId, deadline))
   })
 
-/** Bounds how long a transaction holds the embedded engine's one connection. Each reads earlier changes, too. */
-const changesPerTransaction = 25
+/** Bounds how long a transaction holds the embedded engine's one connection. Each change reads earlier ones, too. */
+export const changesPerStep = 25
+
+/** Reads a list in steps of `size` items, until it is late. */
+export async function readInSteps<T, Read>(
+  items: T[],
+  size: number,
+  readStep: (some: T[]) => Promise<Read[]>,
+  isLate = () => false,
+): Promise<Read[]> {
+  const found: Read[] = []
+  for (let start = 0; start < items.length && !(start > 0 && isLate()); start += size) {
+    found.push(...(await readStep(items.slice(start, start + size))))
+  }
+  return found
+}
 
 export async function readImpactPage(
   inSnapshot: ReadSnapshot,
@@ -59,191 +77,147 @@ export async function readImpactPage(
   if (pair) return inSnapshot((sql) => readPair(sql, prompt, pair, margin))
   const page = { ...query, offset: offsetOf(query) }
   const { totalCount, ids } = await inSnapshot((sql) => selectChangePage(sql, prompt, page))
-  const data: Impact[] = []
   let rateChanged: RateChange | null = null
-  for (let start = 0; start < ids.length; start += changesPerTransaction) {
-    const some = ids.slice(start, start + changesPerTransaction)
-    const known = await inSnapshot((sql) => readChangeCounts(sql, prompt.organisationId, [prompt.id], some))
-    data.push(...showImpacts(known, some, margin))
+  const data = await readInSteps(ids, changesPerStep, async (some) => {
+    const known = await inSnapshot((sql) => readChanges(sql, prompt.organisationId, [prompt.id], some))
     rateChanged ??= findRateChanges(known, now)[0]?.found ?? null
-  }
+    return showImpacts(known, some, margin)
+  })
   return { totalCount, data, rateChanged }
 }
 
 export const noChange = 'must be the id of a change of this prompt, as its impact lists them'
 
 async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ComparedPage> {
-  const data = await compareChanges(sql, prompt.organisationId, [prompt.id], [pair.head, pair.base], margin, pair)
-  const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
-  if (path) throw invalidQuery({ path, message: noChange })
+  const known = await readChanges(sql, prompt.organisationId, [prompt.id], [pair.head, pair.base])
+  const [base, head] = (['base', 'head'] as const).map((path) => {
+    const change = known.get(pair[path])
+    if (!change) throw invalidQuery({ path, message: noChange })
+    return change
+  }) as [CountedChange, CountedChange]
+  const data = [showImpact(known, head, margin, { ...base, skipped: 0 }), showImpact(known, base, margin, null)]
   return { totalCount: 2, data, rateChanged: null }
 }
 
 /**
  * Compares each prompt's live change and its newest changes since `since`, at most `limit` per prompt, with their bases.
- * Returns the decided ones, and the rates of `rateIds` that changed by themselves. Needs a transaction with one snapshot.
+ * Returns the decided ones, and the live changes whose rate changed by itself. Needs a transaction with one snapshot.
  */
 export async function readNews(
   sql: Sql,
   organisationId: number,
   promptIds: number[],
-  { since, limit, rateIds, now }: { since: Date; limit: number; rateIds: number[]; now: Date },
-): Promise<News> {
+  { since, limit, now }: { since: Date; limit: number; now: Date },
+) {
   const recent = await selectNewestChanges(sql, organisationId, promptIds, { since, limit })
   const ids = recent.map(({ id }) => id)
-  const { changes, commits } = await readChanges(sql, organisationId, promptIds, ids)
-  const comparable = new Set(changes.flatMap(({ earlier_ids, prompt_id }) => (earlier_ids.length > 0 ? prompt_id : [])))
-  const counted = changes.filter(({ prompt_id }) => comparable.has(prompt_id) || rateIds.includes(prompt_id))
-  const known = await addSignalCounts(sql, organisationId, counted, commits)
-  const decided = recent.flatMap(({ id, prompt_id }) => {
-    const impact = showImpact(known, id, defaultMargin)
-    return impact && isDecided(impact) ? { promptId: prompt_id, impact } : []
-  })
-  return { decided, rateChanges: findRateChanges(known, now).filter(({ promptId }) => rateIds.includes(promptId)) }
+  const known = await readChanges(sql, organisationId, promptIds, ids)
+  const decided = recent.flatMap(({ id, prompt_id }) =>
+    showImpacts(known, [id], defaultMargin)
+      .filter(isDecided)
+      .map((impact) => ({ promptId: prompt_id, impact })),
+  )
+  return { decided, rateChanges: findRateChanges(known, now) }
 }
 
-export type News = { decided: { promptId: number; impact: DecidedImpact }[]; rateChanges: LiveRateChange[] }
+export type News = Awaited<ReturnType<typeof readNews>>
 
-type LiveRateChange = { promptId: number; change: Impact['change']; found: RateChange }
+const isDecided = (impact: Impact): impact is Impact & { verdict: 'better' | 'worse' | 'same' } =>
+  impact.verdict !== null && impact.verdict !== 'undecided'
+
+/** A change with its signals. */
+type CountedChange = Change & { counts: ChangeCounts }
+
+/** Changes by their ids. */
+type KnownChanges = Map<number, CountedChange>
 
 /** The live changes whose rate changed by itself. */
-export const findRateChanges = ({ changes, counts }: KnownChanges, now: Date): LiveRateChange[] =>
-  [...changes.values()].flatMap((change) => {
-    const found = change.live_until === null && findRateChange(daysOf(counts.get(change.id) as ChangeCounts), now)
+export const findRateChanges = (known: KnownChanges, now: Date) =>
+  [...known.values()].flatMap((change) => {
+    const found = change.live_until === null && findRateChange(change.counts.days, now)
     return found ? { promptId: change.prompt_id, change: showTitledEntry(change), found } : []
   })
 
-type DecidedImpact = Impact & { verdict: 'better' | 'worse' | 'same' }
-
-const isDecided = (impact: Impact): impact is DecidedImpact => impact.verdict !== null && impact.verdict !== 'undecided'
-
-/** Reads the given changes of prompts and those before each, and the commits of all changes of each prompt. */
-export async function readChanges(sql: Sql, organisationId: number, promptIds: number[], ids: number[]) {
+/** Reads the given changes of prompts and those before each, with their signals. Leaves out ids that are not changes. */
+export async function readChanges(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  ids: number[],
+): Promise<KnownChanges> {
   const [changes, rows] = await Promise.all([
-    selectChanges(sql, organisationId, ids, wanderDays),
+    selectChanges(sql, organisationId, promptIds, ids, wanderDays),
     selectChangeCommits(sql, organisationId, promptIds),
   ])
   const commits = new Map(rows.map((row) => [row.prompt_id, row.commits]))
-  return { changes: changes.filter((change) => promptIds.includes(change.prompt_id)), commits }
-}
-
-/** Changes and the signals of each, by their ids. */
-type KnownChanges = { changes: Map<number, Change>; counts: Map<number, ChangeCounts> }
-
-/** Counts the signals of each prompt between the bounds of its changes. `commits` are those of all its changes. */
-export async function countSignals(
-  sql: Sql,
-  organisationId: number,
-  changes: Change[],
-  commits: Map<number, string[]>,
-) {
-  if (changes.length === 0) return []
   const prompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].map(([id, own]) => {
-    return { id, own, bounds: boundsOf(own), all: commits.get(id) ?? [] }
+    return { id, own, all: commits.get(id) ?? [] }
   })
-  const counted = prompts.map(({ id, own, bounds, all }) => {
-    const [long, short] = [all.filter(isLongHash), all.filter(isShortHash)]
-    const shown = own.map(({ commit_key }) => spellingsOf(commit_key).start ?? commit_key)
-    return { id, ...splitBounds(bounds), commits: all, long, short, shown }
+  const requests = prompts.map(({ id, own, all }) => {
+    const shown = own.map(({ commit_key }) => commit_key)
+    return requestCounts(id, boundsOf(own), all, shown)
   })
-  const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, counted), ({ promptId }) => promptId)
-  return prompts.map((prompt) => ({ ...prompt, signals: signals.get(prompt.id) ?? [] }))
+  const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, requests), ({ promptId }) => promptId)
+  const counted = prompts.flatMap(({ id, own, all }) => attribute(own, all, signals.get(id) ?? []))
+  return new Map(counted.map((change) => [change.id, change]))
 }
 
-/** Adds the signals of each change. */
-async function addSignalCounts(
-  sql: Sql,
-  organisationId: number,
-  changes: Change[],
-  commits: Map<number, string[]>,
-): Promise<KnownChanges> {
-  const counted = await countSignals(sql, organisationId, changes, commits)
-  const counts = counted.flatMap(({ own, bounds, all, signals }) => [...attribute(own, bounds, all, signals)])
-  return { changes: new Map(changes.map((change) => [change.id, change])), counts: new Map(counts) }
+/** An earlier change, and how many changes between them are skipped. */
+type Base = CountedChange & { skipped: number }
+
+/** What a change is compared with: the nearest earlier change with enough signals, else the one before it, if there is one. */
+export function findBase(known: KnownChanges, { earlier_ids }: Change): Base | null {
+  const earlier = earlier_ids.flatMap((id) => known.get(id) ?? [])
+  const skipped = Math.max(
+    earlier.findIndex(({ counts }) => totalOf(counts) >= fewestBaseSignals),
+    0,
+  )
+  const base = earlier[skipped]
+  return base ? { ...base, skipped } : null
 }
 
-/** Reads the given changes of prompts and those before each, with their signals. Leaves out ids that are not changes. */
-export async function readChangeCounts(
-  sql: Sql,
-  organisationId: number,
-  promptIds: number[],
-  ids: number[],
-): Promise<KnownChanges> {
-  const { changes, commits } = await readChanges(sql, organisationId, promptIds, ids)
-  return addSignalCounts(sql, organisationId, changes, commits)
-}
-
-/** Compares each given change of prompts with its base, or only the head of a pair with the base of the pair. */
-export async function compareChanges(
-  sql: Sql,
-  organisationId: number,
-  promptIds: number[],
-  ids: number[],
-  margin: number,
-  pair?: Pair,
+/** Compares the days of a change, or the first of them, with its base. The past tells how the rate wanders by itself. */
+export function compareDays(
+  known: KnownChanges,
+  change: CountedChange,
+  base: Base | null,
+  days: DayCounts[],
+  options: { margin: number; isOver: boolean },
 ) {
-  return showImpacts(await readChangeCounts(sql, organisationId, promptIds, ids), ids, margin, pair)
+  const ids = new Set([...change.earlier_ids, ...(base ? [base.id, ...base.earlier_ids] : [])])
+  const past = [...ids].flatMap((id) => known.get(id) ?? [])
+  const oldestFirst = past.toSorted((a, b) => Number(a.created_at) - Number(b.created_at))
+  const wander = estimateWander([...oldestFirst.map(({ counts }) => counts.days), days])
+  const compared = base && compareWindows(base.counts.days, days, wander, options)
+  return { wander, ...(compared ?? { difference: null, verdict: null, signals_needed: null }) }
 }
 
-export const showImpacts = (known: KnownChanges, ids: number[], margin: number, pair?: Pair): Impact[] =>
-  ids.flatMap((id) => showImpact(known, id, margin, pair && (id === pair.head ? pair.base : null)) ?? [])
+/** Compares each of these changes with its base. */
+export const showImpacts = (known: KnownChanges, ids: number[], margin: number): Impact[] =>
+  ids.flatMap((id) => known.get(id) ?? []).map((change) => showImpact(known, change, margin))
 
-type Base = { change: Change; skipped: number }
-
-/**
- * What a change is compared with: the nearest earlier change with enough signals, else the one before it; null for the
- * first. Exactly the given one, if one is given.
- */
-function findBase(
-  { changes, counts }: KnownChanges,
-  { earlier_ids }: Change,
-  given: number | null | undefined,
-): Base | null {
-  const hasEnough = (id: number) => totalOf(counts.get(id) as ChangeCounts) >= fewestBaseSignals
-  const id = given === undefined ? (earlier_ids.find(hasEnough) ?? earlier_ids[0]) : given
-  const change = changes.get(id ?? 0)
-  return change ? { change, skipped: given === undefined ? earlier_ids.indexOf(change.id) : 0 } : null
-}
-
-/** Which change a change is compared with, and how the rate wanders by itself: by the days of both and those before. */
-export function findBasis(known: KnownChanges, change: Change, given?: number | null) {
-  const base = findBase(known, change, given)
-  const past = new Set([...change.earlier_ids, ...(base ? [base.change.id, ...base.change.earlier_ids] : [])])
-  const windows = [...past]
-    .flatMap((id) => known.changes.get(id) ?? [])
-    .toSorted((a, b) => Number(a.created_at) - Number(b.created_at))
-    .map(({ id }) => daysOf(known.counts.get(id) as ChangeCounts))
-  return { base, windows }
-}
-
-const showBase = ({
-  change: { id, commit_sha, pr_number, pr_url, title },
-  skipped,
-}: Base): NonNullable<Impact['base']> => ({
-  ...{ id, commit_sha, pr_number, pr_url, title },
-  skipped,
-})
-
-/** Undefined for an id that is not a change. */
-export function showImpact(known: KnownChanges, id: number, margin: number, given?: number | null): Impact | undefined {
-  const [change, counts] = [known.changes.get(id), known.counts.get(id)]
-  if (!change || !counts) return undefined
-  const { base, windows } = findBasis(known, change, given)
-  const [baseDays, headDays] = [base && daysOf(known.counts.get(base.change.id) as ChangeCounts), daysOf(counts)]
-  const wander = estimateWander([...windows, headDays])
+export function showImpact(
+  known: KnownChanges,
+  change: CountedChange,
+  margin: number,
+  base = findBase(known, change),
+): Impact {
+  const { positive, negative, by_commit, days } = change.counts
+  const total = positive + negative
   const isOver = change.live_until !== null
-  const compared = baseDays && compareWindows(baseDays, headDays, wander, { margin, isOver })
-  const { positive, negative, by_commit } = counts
-  const total = totalOf(counts)
+  const { wander, ...compared } = compareDays(known, change, base, days, { margin, isOver })
   return {
     change: showTitledEntry(change),
     base: base && showBase(base),
     window: { from: change.created_at.toISOString(), until: change.live_until?.toISOString() ?? null },
     signals: { positive, negative, total, by_commit, by_time: total - by_commit },
-    rate: rateOf(counts),
-    difference: compared?.difference ?? null,
-    verdict: compared?.verdict ?? null,
-    signals_needed: compared?.signalsNeeded ?? null,
-    wander: compared?.difference ? showWander(wander) : null,
+    rate: rateOf(change.counts),
+    ...compared,
+    wander: compared.difference && showWander(wander),
   }
 }
+
+const showBase = ({ id, commit_sha, pr_number, pr_url, title, skipped }: Base): Impact['base'] => ({
+  ...{ id, commit_sha, pr_number, pr_url, title },
+  skipped,
+})

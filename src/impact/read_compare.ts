@@ -6,15 +6,13 @@ import { addCounts, totalOf } from '../lib/counts.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { lastStorableInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { type ChangeCounts, type DayCounts, daysOf, splitBounds } from './attribute.ts'
-import { compareSides, compareWindows } from './compare.ts'
-import { findBasis, readChangeCounts, showImpact } from './read.ts'
-import type { Impact } from './schema.ts'
+import { type ChangeCounts, requestCounts } from './attribute.ts'
+import { compareSides } from './compare.ts'
+import { compareDays, findBase, readChanges, showImpact } from './read.ts'
 import { type ChangeDays, type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
 import type { DayPair } from './split.ts'
 import { selectSignalCounts } from './store.ts'
 import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_lists.ts'
-import { estimateWander } from './wander.ts'
 
 /** More commits with the same beginning are ambiguous anyway. */
 const maxKnownCommits = 100
@@ -34,11 +32,11 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
   }
   const [base, head] = [resolve('base'), resolve('head')]
   if (base.commit === head.commit) throw invalidQuery({ path: 'head', message: 'must be another commit than base' })
-  const bounds = splitBounds([query.since ?? earliestInstant, query.until ?? new Date(lastStorableInstant)])
+  const bounds = [query.since ?? earliestInstant, query.until ?? new Date(lastStorableInstant)]
   const commits = [...base.names, ...head.names]
   const [counts, ...changes] = await Promise.all([
     selectSignalCounts(sql, prompt.organisationId, [
-      { id: prompt.id, ...bounds, commits, long: [], short: [], shown: [] },
+      { ...requestCounts(prompt.id, bounds, commits, []), long: [], short: [] },
     ]),
     ...[base, head].map(({ names }) => selectEntryOfCommit(sql, prompt, names, liveActions)),
   ])
@@ -77,49 +75,32 @@ export function resolveCommit(given: string, known: KnownCommit[]): ResolvedComm
   return { commit, names: [...new Set([commit, ...names.filter((name) => find(name) === commit)])] }
 }
 
-/** Compares a change with its base, day by day since it went live, by the data of today. */
-export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
-  const known = await readChangeCounts(sql, prompt.organisationId, [prompt.id], [entryId])
-  const change = known.changes.get(entryId)
-  if (!change) throw notFound()
-  const { base, windows } = findBasis(known, change)
-  const own = known.counts.get(entryId) as ChangeCounts
-  const ofBase = base && (known.counts.get(base.change.id) as ChangeCounts)
-  const [baseDays, headDays] = [ofBase && daysOf(ofBase), daysOf(own)]
-  return {
-    ...(showImpact(known, entryId, margin) as Impact),
-    days: differenceByDay(windows, baseDays, headDays, margin),
-    health: {
-      base: ofBase && baseDays ? describeHealth(ofBase, baseDays.length) : null,
-      change: describeHealth(own, headDays.length),
-    },
-  }
-}
-
-function describeHealth(counts: ChangeCounts, days: number) {
-  const signals = totalOf(counts)
-  return { days, signals, named: signals === 0 ? null : Math.round((counts.by_commit / signals) * 1e4) / 1e4 }
-}
-
 /** More days are left out, oldest first. */
 const maxShownDays = 366
 
 /**
- * The difference after each day of a change: between its signals up to then and all those of its base. Null for the first
- * change.
+ * Compares a change with its base, by the data of today, after each of its days: its signals up to then with all those of
+ * its base.
  */
-function differenceByDay(windows: DayCounts[][], baseDays: DayCounts[] | null, headDays: DayCounts[], margin: number) {
-  const first = Math.max(headDays.length - maxShownDays, 0)
-  return headDays.slice(first).map(({ date, positive, negative }, index) => {
-    const days = headDays.slice(0, first + index + 1)
-    const compared =
-      baseDays && compareWindows(baseDays, days, estimateWander([...windows, days]), { margin, isOver: true })
-    return {
-      date,
-      positive,
-      negative,
-      difference: compared?.difference ?? null,
-      verdict: compared?.verdict ?? null,
-    }
-  })
+export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
+  const known = await readChanges(sql, prompt.organisationId, [prompt.id], [entryId])
+  const change = known.get(entryId)
+  if (!change) throw notFound()
+  const base = findBase(known, change)
+  const { days } = change.counts
+  const first = Math.max(days.length - maxShownDays, 0)
+  return {
+    ...showImpact(known, change, margin, base),
+    days: days.slice(first).map((day, index) => {
+      const until = days.slice(0, first + index + 1)
+      const { difference, verdict } = compareDays(known, change, base, until, { margin, isOver: true })
+      return { ...day, difference, verdict }
+    }),
+    health: { base: base && describeHealth(base.counts), change: describeHealth(change.counts) },
+  }
+}
+
+function describeHealth({ days, by_commit, ...counts }: ChangeCounts) {
+  const signals = totalOf(counts)
+  return { days: days.length, signals, named: signals === 0 ? null : Math.round((by_commit / signals) * 1e4) / 1e4 }
 }

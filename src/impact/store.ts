@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import type { EntryRow } from '../history/schema.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { ChangeWindow, SignalCount, SplitBounds } from './attribute.ts'
+import type { ChangeWindow, CountRequest, SignalCount } from './attribute.ts'
 import type { ImpactQuery } from './schema.ts'
 
 /** An entry that put another commit live on the prompt's live branch (the view history_changes), with its window. */
@@ -55,10 +55,16 @@ export const selectNewestChanges = (
 const maxEarlier = 10
 
 /**
- * Selects the given entries that are changes, and the changes before each that were still live `pastDays` before it. They
- * may be of different prompts.
+ * Selects the given entries that are changes of these prompts, and the changes before each that were still live `pastDays`
+ * before it.
  */
-export const selectChanges = (sql: Sql, organisationId: number, ids: number[], pastDays: number): Promise<Change[]> =>
+export const selectChanges = (
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  ids: number[],
+  pastDays: number,
+): Promise<Change[]> =>
   sql<Change>`
     with given as materialized (
       select
@@ -78,6 +84,7 @@ export const selectChanges = (sql: Sql, organisationId: number, ids: number[], p
         ) as earlier_ids
       from history_changes h
       where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.organisation_id = ${organisationId}
+        and h.prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
     )
     select
       h.*, coalesce((select to_json(g.earlier_ids) from given g where g.id = h.id), '[]') as earlier_ids,
@@ -116,21 +123,6 @@ export const selectChangeCommits = (sql: Sql, organisationId: number, promptIds:
 /** How many longer hashes in signals count for the short hash of a change. Clients may make up any number. */
 const maxLongerHashes = 100
 
-/** A prompt whose signals are counted. Its commits are in lower case. */
-type CountedPrompt = SplitBounds & {
-  id: number
-  commits: string[]
-  /** The hashes that signals may shorten. */
-  long: string[]
-  /** The short hashes. A signal may name the same commit by a longer one. */
-  short: string[]
-  /**
-   * Names of the requested changes, whose signals count at any time, not only within the bounds. Hashes by their first 7
-   * characters.
-   */
-  shown: string[]
-}
-
 /**
  * Counts signals per prompt, span and day (UTC). A row without a commit counts all signals; a row with one counts those that
  * name it. Only what can name one of `commits` is read, because clients may make up any number of other names. A day with a
@@ -138,7 +130,7 @@ type CountedPrompt = SplitBounds & {
  *
  * One statement counts for many prompts, because Postgres takes longer to start it than to count for one.
  */
-export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: CountedPrompt[]) =>
+export const selectSignalCounts = (sql: Sql, organisationId: number, prompts: CountRequest[]) =>
   sql<SignalCount & { promptId: number }>`
     select p.id as "promptId", c.*
     from json_to_recordset(${JSON.stringify(prompts)}::text::json) p (

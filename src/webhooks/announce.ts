@@ -10,6 +10,7 @@ import { yieldFor } from '../lib/periodic.ts'
 import { dayMs, minuteMs } from '../lib/times.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { emitEvent } from './events.ts'
+import type { EventData } from './message.ts'
 import {
   insertDecidedVerdicts,
   lockVerdicts,
@@ -68,8 +69,8 @@ type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 type Options = { isStopping(): boolean; onFailure(error: unknown): void }
 
 /**
- * Returns a function that announces the verdicts decided since it was last called, and once a day rates that changed. Organisations take turns, a few prompts
- * each. Runs on one replica at a time (advisory lock): the others skip.
+ * Returns a function that announces the verdicts decided since it was last called, and once a day rates that changed.
+ * Organisations take turns, a few prompts each. Runs on one replica at a time (advisory lock): the others skip.
  */
 export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping, onFailure }: Options) {
   const stepPrompts = db.isEmbedded ? promptsPerStep.embedded : promptsPerStep.server
@@ -111,11 +112,10 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
     const ids = prompts.map(({ id }) => id)
     const now = clock.now()
     const since = new Date(now.getTime() - watchedDays * dayMs)
-    const rateIds = prompts.flatMap(({ id, rateDueAt }) => (rateDueAt && rateDueAt <= now ? id : []))
     try {
       await rollup.catchUpEach(organisationId, ids, performance.now())
       const read = async (sql: Sql) =>
-        (await lockVerdicts(sql)) && readNews(sql, organisationId, ids, { since, limit: maxWatched, rateIds, now })
+        (await lockVerdicts(sql)) && readNews(sql, organisationId, ids, { since, limit: maxWatched, now })
       const news = await db.transaction(read, { tenant: 'verdicts' }, 'repeatable read')
       if (!news) return 'locked'
       const announce = (sql: Sql) => announceNews(sql, organisationId, prompts, news, now)
@@ -139,49 +139,37 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
   ): Promise<void> {
     const verdicts = decided.map(({ impact: { change, verdict } }) => ({ entryId: change.id, verdict }))
     const newOnes = verdicts.length > 0 ? await insertDecidedVerdicts(sql, organisationId, verdicts, now) : []
+    const due = prompts.filter(({ rateDueAt }) => rateDueAt !== null && rateDueAt <= now)
+    const moved = rateChanges.filter(({ promptId }) => due.some(({ id }) => id === promptId))
+    // Rates are checked once a day, and not again until the days that were told of are over.
     const checks = prompts.map((prompt) => {
-      const isTold = rateChanges.some(({ promptId }) => promptId === prompt.id)
-      return { ...prompt, rateDueAt: nextRateCheck(prompt, isTold, now) }
+      const days = moved.some(({ promptId }) => promptId === prompt.id) ? recentDays : 1
+      return due.includes(prompt) ? { ...prompt, rateDueAt: midnightAfter(now, days) } : prompt
     })
     // A week after the first check, the days that are compared with those before are all after it.
     const checkedFirst = await recordChecks(sql, organisationId, checks, midnightAfter(now, recentDays))
-    // What is found at the first check is from before anybody wanted it.
-    const findChecked = (promptId: number) =>
-      checkedFirst.includes(promptId) ? undefined : prompts.find(({ id }) => id === promptId)
+
+    type Told = 'impact.decided' | 'rate.changed'
+    const tell = async <T extends Told>(promptId: number, type: T, key: string, news: Omit<EventData[T], 'prompt'>) => {
+      const prompt = prompts.find(({ id }) => id === promptId)
+      // What is found at the first check is from before anybody wanted it.
+      if (!prompt || checkedFirst.includes(promptId)) return
+      const data = { prompt: { id: prompt.publicId, name: prompt.name }, ...news } as EventData[T]
+      await emitEvent(sql, { organisationId, type, dedupKey: `${type} ${key}`, promptId: prompt.publicId, data, now })
+    }
     for (const { promptId, impact } of decided) {
       const { change, verdict } = impact
-      const prompt = findChecked(promptId)
-      if (!prompt || !newOnes.some(({ entryId }) => entryId === change.id)) continue
-      await emitEvent(sql, {
-        organisationId,
-        type: 'impact.decided',
-        dedupKey: `impact.decided ${change.id} ${verdict}`,
-        promptId: prompt.publicId,
-        data: { prompt: { id: prompt.publicId, name: prompt.name }, ...impact, sentence: describeChange(impact) },
-        now,
-      })
+      if (!newOnes.some(({ entryId }) => entryId === change.id)) continue
+      const sentence = describeChange(impact)
+      await tell(promptId, 'impact.decided', `${change.id} ${verdict}`, { ...impact, sentence })
     }
-    for (const { promptId, change, found } of rateChanges) {
-      const prompt = findChecked(promptId)
-      if (!prompt) continue
-      const { id, publicId, name, rateDueAt } = prompt
-      await emitEvent(sql, {
-        organisationId,
-        type: 'rate.changed',
-        // Replicas that check at the same time have read the same time.
-        dedupKey: `rate.changed ${id} ${rateDueAt?.toISOString()}`,
-        promptId: publicId,
-        data: { prompt: { id: publicId, name }, change, ...found, sentence: describeRateChange(found) },
-        now,
-      })
+    for (const { promptId, change, found } of moved) {
+      const dueAt = due.find(({ id }) => id === promptId)?.rateDueAt?.toISOString()
+      const sentence = describeRateChange(found)
+      // Replicas that check at the same time have read the same time.
+      await tell(promptId, 'rate.changed', `${promptId} ${dueAt}`, { change, ...found, sentence })
     }
   }
-}
-
-/** Rates are checked once a day, and not again until the days that were told of are over. */
-function nextRateCheck({ rateDueAt }: WatchedPrompt, isTold: boolean, now: Date): Date | null {
-  const isDue = rateDueAt !== null && rateDueAt <= now
-  return isDue ? midnightAfter(now, isTold ? recentDays : 1) : rateDueAt
 }
 
 /** The midnight, UTC, at which the day begins that is `days` later. */

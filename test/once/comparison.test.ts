@@ -39,7 +39,7 @@ test.each([
 
 test('without signals there is no rate, no difference and no verdict', () => {
   expect(rateOf(side(0, 0))).toBeNull()
-  const nothing = { difference: null, verdict: 'undecided' as const, signalsNeeded: null }
+  const nothing = { difference: null, verdict: 'undecided' as const, signals_needed: null }
   expect(compare([], [])).toEqual(nothing)
   expect(compare(window(80), [])).toEqual(nothing)
   expect(compare([], window(80))).toEqual(nothing)
@@ -126,14 +126,14 @@ test('the verdict is read from the interval', () => {
 
 test('the number of signals needed is the smallest of two digits that decides', () => {
   const base = repeat(side(80, 100), 14)
-  const { signalsNeeded } = compare(base, window(74))
+  const { signals_needed: signalsNeeded } = compare(base, window(74))
   const grown = (more: number) => compare(base, [side(0.74 * (100 + more), 100 + more)])
   expect(signalsNeeded).toBe(780)
   expect(grown(signalsNeeded as number).verdict).toBe('worse')
   expect(grown((signalsNeeded as number) - 10).verdict).toBe('undecided')
-  expect(compare(base, window(74), { isOver: true }).signalsNeeded).toBeNull()
+  expect(compare(base, window(74), { isOver: true }).signals_needed).toBeNull()
   // A hundred signals before are too few for a difference this small, however many come after.
-  expect(compare(window(80), window(75)).signalsNeeded).toBeNull()
+  expect(compare(window(80), window(75)).signals_needed).toBeNull()
   // Side by side both grow, and the smaller one needs 20.
   expect(compareSides([pair(side(0, 2), side(2, 2))], 0.05).signals_needed).toBe(36)
 })
@@ -182,7 +182,7 @@ test('extreme counts give finite answers', () => {
         const wander = estimateWander([repeat(base, days), repeat(head, days)])
         const compared = compare(repeat(base, days), repeat(head, days), { wander })
         const { value, low, high } = compared.difference as Estimate
-        expect([value, low, high, compared.signalsNeeded ?? 0].every(Number.isFinite)).toBeTrue()
+        expect([value, low, high, compared.signals_needed ?? 0].every(Number.isFinite)).toBeTrue()
         expect(-1 <= low && low <= value && value <= high && high <= 1).toBeTrue()
       }
     }
