@@ -101,23 +101,27 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
 
 /**
  * Compares each prompt's live change and its newest changes since `since`, at most `limit` per prompt, with their bases.
- * Returns the decided ones, and the live changes whose rate changed by itself. Needs a transaction with one snapshot.
+ * Returns the decided ones, and the live changes of `rateIds` whose rate changed by itself. Needs a transaction with one
+ * snapshot.
  */
 export async function readNews(
   sql: Sql,
   organisationId: number,
   promptIds: number[],
-  { since, limit, now }: { since: Date; limit: number; now: Date },
+  { since, limit, rateIds, now }: { since: Date; limit: number; rateIds: number[]; now: Date },
 ) {
   const recent = await selectNewestChanges(sql, organisationId, promptIds, { since, limit })
   const ids = recent.map(({ id }) => id)
-  const known = await readChanges(sql, organisationId, promptIds, ids)
+  const isComparable = (changes: Change[]) => changes.some(({ earlier_ids }) => earlier_ids.length > 0)
+  const known = await readChanges(sql, organisationId, promptIds, ids, (id, changes) => {
+    return isComparable(changes) || rateIds.includes(id)
+  })
   const decided = recent.flatMap(({ id, prompt_id }) =>
     showImpacts(known, [id], defaultMargin)
       .filter(isDecided)
       .map((impact) => ({ promptId: prompt_id, impact })),
   )
-  return { decided, rateChanges: findRateChanges(known, now) }
+  return { decided, rateChanges: findRateChanges(known, now).filter(({ promptId }) => rateIds.includes(promptId)) }
 }
 
 export type News = Awaited<ReturnType<typeof readNews>>
@@ -138,21 +142,25 @@ export const findRateChanges = (known: KnownChanges, now: Date) =>
     return found ? { promptId: change.prompt_id, change: showTitledEntry(change), found } : []
   })
 
-/** Reads the given changes of prompts and those before each, with their signals. Leaves out ids that are not changes. */
+/**
+ * Reads the given changes of prompts and those before each, with their signals. Leaves out ids that are not changes, and
+ * prompts whose signals are not to be counted.
+ */
 export async function readChanges(
   sql: Sql,
   organisationId: number,
   promptIds: number[],
   ids: number[],
+  isCounted: (promptId: number, changes: Change[]) => boolean = () => true,
 ): Promise<KnownChanges> {
   const [changes, rows] = await Promise.all([
     selectChanges(sql, organisationId, promptIds, ids, wanderDays),
     selectChangeCommits(sql, organisationId, promptIds),
   ])
   const commits = new Map(rows.map((row) => [row.prompt_id, row.commits]))
-  const prompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].map(([id, own]) => {
-    return { id, own, all: commits.get(id) ?? [] }
-  })
+  const prompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].flatMap(([id, own]) =>
+    isCounted(id, own) ? { id, own, all: commits.get(id) ?? [] } : [],
+  )
   const requests = prompts.map(({ id, own, all }) => {
     const shown = own.map(({ commit_key }) => commit_key)
     return requestCounts(id, boundsOf(own), all, shown)

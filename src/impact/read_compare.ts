@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
-import { commitKey, createCommitFinder, isSameCommit, wholeHashes } from '../history/identity.ts'
+import { commitKey, createCommitFinder, isSameCommit, spellingsOf, wholeHashes } from '../history/identity.ts'
 import { liveActions, showTitledEntry } from '../history/schema.ts'
 import { addCounts, totalOf } from '../lib/counts.ts'
 import { invalidQuery } from '../lib/params.ts'
@@ -9,22 +9,29 @@ import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, requestCounts } from './attribute.ts'
 import { compareSides } from './compare.ts'
 import { compareDays, findBase, readChanges, showImpact } from './read.ts'
-import { type ChangeDays, type CompareQuery, type SideBySide, shortestHash } from './schema_compare.ts'
+import type { ChangeDays, CompareQuery, SideBySide } from './schema_compare.ts'
 import type { DayPair } from './split.ts'
 import { selectSignalCounts } from './store.ts'
-import { type KnownCommit, selectEntryOfCommit, selectKnownCommits } from './store_lists.ts'
+import { selectCommitEntries } from './store_lists.ts'
 
-/** More commits with the same beginning are ambiguous anyway. */
-const maxKnownCommits = 100
 const earliestInstant = new Date('0001-01-01T00:00:00Z')
 
 /** Compares two versions of a prompt that ran at the same time, by the commits that signals name. */
 export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery): Promise<SideBySide> {
   const given = { base: commitKey(query.base), head: commitKey(query.head) }
-  const begins = new Set(Object.values(given).map((commit) => commit.slice(0, shortestHash)))
-  const known = await selectKnownCommits(sql, prompt, [...begins], maxKnownCommits)
-  // A short hash in signals may begin both.
-  known.push(...Object.values(given).map((name) => ({ name, is_entry: false })))
+  const asked = Object.values(given)
+  const begins = [...new Set(asked.map((commit) => spellingsOf(commit).start ?? commit))]
+  const entries = await selectCommitEntries(sql, prompt, begins, liveActions)
+  const recorded = entries.map(({ commit_sha }) => commitKey(commit_sha))
+  const bounds = [query.since ?? earliestInstant, query.until ?? new Date(lastStorableInstant)]
+  // Also names that only begin alike, at any time: a short hash in signals may mean one of them.
+  const request = requestCounts(prompt.id, bounds, [...new Set([...asked, ...begins, ...recorded])], asked)
+  const found = await selectSignalCounts(sql, prompt.organisationId, [request])
+  const named = [...asked, ...found.flatMap(({ named_commit }) => named_commit ?? [])]
+  const known = [
+    ...recorded.map((name) => ({ name, is_entry: true })),
+    ...named.map((name) => ({ name, is_entry: false })),
+  ]
   const resolve = (path: 'base' | 'head'): ResolvedCommit => {
     const found = resolveCommit(given[path], known)
     if (found) return found
@@ -32,28 +39,27 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
   }
   const [base, head] = [resolve('base'), resolve('head')]
   if (base.commit === head.commit) throw invalidQuery({ path: 'head', message: 'must be another commit than base' })
-  const bounds = [query.since ?? earliestInstant, query.until ?? new Date(lastStorableInstant)]
-  const commits = [...base.names, ...head.names]
-  const [counts, ...changes] = await Promise.all([
-    selectSignalCounts(sql, prompt.organisationId, [
-      { ...requestCounts(prompt.id, bounds, commits, []), long: [], short: [] },
-    ]),
-    ...[base, head].map(({ names }) => selectEntryOfCommit(sql, prompt, names, liveActions)),
-  ])
+  const changeOf = ({ names }: ResolvedCommit) => {
+    const entry = entries.find(({ commit_sha }) => names.includes(commitKey(commit_sha)))
+    return entry ? showTitledEntry(entry) : null
+  }
+  const counts = found.filter(({ number }) => number === 1)
   const countsOf = (own: typeof counts, { names }: ResolvedCommit) =>
     addCounts(own.filter(({ named_commit }) => named_commit !== null && names.includes(named_commit)))
   const days: DayPair[] = [...Map.groupBy(counts, ({ day }) => day)]
     .map(([date, own]) => ({ date, base: countsOf(own, base), head: countsOf(own, head) }))
     .filter((day) => totalOf(day.base) + totalOf(day.head) > 0)
     .toSorted((a, b) => (a.date < b.date ? -1 : 1))
-  const [ofBase, ofHead] = changes.map((change) => (change ? showTitledEntry(change) : null))
   const { base: baseSide, head: headSide, ...compared } = compareSides(days, query.margin, query.share)
   return {
-    base: { commit: base.commit, change: ofBase ?? null, ...baseSide },
-    head: { commit: head.commit, change: ofHead ?? null, ...headSide },
+    base: { commit: base.commit, change: changeOf(base), ...baseSide },
+    head: { commit: head.commit, change: changeOf(head), ...headSide },
     ...compared,
   }
 }
+
+/** The name of a commit, in lower case, that a history entry or a signal has. */
+type KnownCommit = { name: string; is_entry: boolean }
 
 /** A commit, and every name that signals may have for it. */
 type ResolvedCommit = { commit: string; names: string[] }

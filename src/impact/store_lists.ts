@@ -47,56 +47,39 @@ export async function selectSortedPrompts(
     ), valued as materialized (
       select
         p.id, case when ${sort}::text = 'name' then p.name_key else '' end as name,
-        coalesce(case
-          when ${sort}::text = 'name' then 0
-          when ${sort}::text = 'last_change' then (
+        coalesce(case ${sort}::text
+          when 'name' then 0
+          when 'last_change' then (
             select -extract(epoch from max(h.created_at))
             from history_changes h
             where h.organisation_id = ${organisationId} and h.prompt_id = p.id
           )
-          else (
-            select case
-              when ${sort}::text = 'signals' then -sum(c.positive + c.negative)
-              else round(sum(c.positive) / nullif(sum(c.positive + c.negative), 0), 6)
-            end
-            from (
-              select c.positive, c.negative
-              from signal_counts c
-              where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
-                and c.start >= ${from} and c.start < ${until}
-              union all
-              select
-                count(*) filter (where s.value = 'positive' and s.created_at >= ${from} and s.created_at < ${until}),
-                count(*) filter (where s.value = 'negative' and s.created_at >= ${from} and s.created_at < ${until})
-              from signals s
-              where s.organisation_id = ${organisationId} and s.prompt_id = p.id
-                -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
-                and s.id between (
-                  select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
-                  where w.organisation_id = ${organisationId} and w.prompt_id = p.id
-                ) and 9223372036854775807
-            ) c
-          )
+          when 'signals' then -(c.positive + c.negative)
+          else round(c.positive / nullif(c.positive + c.negative, 0), 6)
         end, 'infinity')::float8 as number
       from matching p
-      where (select count(*) from matching) <= ${most}
-        and (
-          not ${withSignals}
-          or exists (
-            select from signal_counts c
-            where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
-              and c.start >= ${from} and c.start < ${until}
-          )
-          or (
-            select bool_or(s.created_at >= ${from} and s.created_at < ${until})
-            from signals s
-            where s.organisation_id = ${organisationId} and s.prompt_id = p.id
-              and s.id between (
-                select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
-                where w.organisation_id = ${organisationId} and w.prompt_id = p.id
-              ) and 9223372036854775807
-          )
-        )
+      cross join lateral (
+        select sum(c.positive) as positive, sum(c.negative) as negative
+        from (
+          select c.positive, c.negative
+          from signal_counts c
+          where c.organisation_id = ${organisationId} and c.prompt_id = p.id and c.minutes = 1440
+            and c.start >= ${from} and c.start < ${until}
+          union all
+          select
+            count(*) filter (where s.value = 'positive' and s.created_at >= ${from} and s.created_at < ${until}),
+            count(*) filter (where s.value = 'negative' and s.created_at >= ${from} and s.created_at < ${until})
+          from signals s
+          where s.organisation_id = ${organisationId} and s.prompt_id = p.id
+            -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
+            and s.id between (
+              select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
+              where w.organisation_id = ${organisationId} and w.prompt_id = p.id
+            ) and 9223372036854775807
+        ) c
+        where ${withSignals || sort === 'signals' || sort === 'rate'}
+      ) c
+      where (select count(*) from matching) <= ${most} and (not ${withSignals} or c.positive + c.negative > 0)
     )
     select f.found, v.id, v.number, v.name
     from (select count(*) as found from matching) f
@@ -149,64 +132,29 @@ export const selectListedChanges = (
     order by h.created_at desc, h.id desc
     limit ${limit}`
 
-/** The name of a commit, in lower case, that a history entry or a signal has. */
-export type KnownCommit = { name: string; is_entry: boolean }
-
 /**
- * Selects the commits of a prompt's history and signals whose first 7 characters are one of `begins`. Clients may make up any
- * number, so at most `limit` per beginning are read from the rollups.
+ * Selects the newest history entry of each commit that begins with one of `begins`, in lower case. Entries that went live
+ * come first, then newer ones.
  */
-export const selectKnownCommits = (sql: Sql, { id, organisationId }: OwnedPrompt, begins: string[], limit: number) =>
-  sql<KnownCommit>`
-    select name, bool_or(is_entry) as is_entry
+export const selectCommitEntries = (
+  sql: Sql,
+  { id, organisationId }: OwnedPrompt,
+  begins: string[],
+  liveActions: string[],
+) =>
+  sql<EntryRow>`
+    select *
     from (
-      select lower(h.commit_sha) as name, true as is_entry
+      select distinct on (lower(h.commit_sha)) h.*, h.action = any(${liveActions}::text[]) as has_live_action
       from unnest(${begins}::text[]) given (begin)
       cross join lateral (
-        select h.commit_sha
-        from history_entries h
+        select h.*
+        from history_rows h
         where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
           and lower(h.commit_sha) >= given.begin and lower(h.commit_sha) < given.begin || chr(1114111)
         -- Makes Postgres search by commit, even if its statistics say that the table is small.
         offset 0
       ) h
-      union all
-      select c.commit_sha, false
-      from unnest(${begins}::text[]) given (begin)
-      cross join lateral (
-        select distinct c.commit_sha
-        from signal_commit_counts c
-        where c.organisation_id = ${organisationId} and c.prompt_id = ${id} and c.minutes = 1440
-          and c.commit_sha >= given.begin and c.commit_sha < given.begin || chr(1114111)
-        order by c.commit_sha
-        limit ${limit}
-      ) c
-      union all
-      select commit_of_signal(s.metadata), false
-      from signals s
-      where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
-        and left(commit_of_signal(s.metadata), 7) = any(${begins}::text[])
-        -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
-        and s.id between (
-          select coalesce(max(w.last_rolled_up_id), 0) + 1 from signal_watermarks w
-          where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
-        ) and 9223372036854775807
-    ) known
-    group by name`
-
-/** Selects the newest history entry with one of these commits in lower case. Prefers entries that went live. */
-export async function selectEntryOfCommit(
-  sql: Sql,
-  { id, organisationId }: OwnedPrompt,
-  commits: string[],
-  liveActions: string[],
-): Promise<EntryRow | undefined> {
-  const [entry] = await sql<EntryRow>`
-    select h.*
-    from history_rows h
-    where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
-      and lower(h.commit_sha) = any(${commits}::text[])
-    order by h.action = any(${liveActions}::text[]) desc, h.created_at desc, h.id desc
-    limit 1`
-  return entry
-}
+      order by lower(h.commit_sha), has_live_action desc, h.created_at desc, h.id desc
+    ) h
+    order by h.has_live_action desc, h.created_at desc, h.id desc`

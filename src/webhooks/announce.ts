@@ -112,13 +112,15 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
     const ids = prompts.map(({ id }) => id)
     const now = clock.now()
     const since = new Date(now.getTime() - watchedDays * dayMs)
+    const due = prompts.filter(({ rateDueAt }) => rateDueAt !== null && rateDueAt <= now)
+    const rateIds = due.map(({ id }) => id)
     try {
       await rollup.catchUpEach(organisationId, ids, performance.now())
       const read = async (sql: Sql) =>
-        (await lockVerdicts(sql)) && readNews(sql, organisationId, ids, { since, limit: maxWatched, now })
+        (await lockVerdicts(sql)) && readNews(sql, organisationId, ids, { since, limit: maxWatched, rateIds, now })
       const news = await db.transaction(read, { tenant: 'verdicts' }, 'repeatable read')
       if (!news) return 'locked'
-      const announce = (sql: Sql) => announceNews(sql, organisationId, prompts, news, now)
+      const announce = (sql: Sql) => announceNews(sql, organisationId, prompts, due, news, now)
       if (news.decided.length + news.rateChanges.length > 0) await db.transaction(announce, { tenant: organisationId })
       else await announce(db.sql)
       return 'checked'
@@ -134,16 +136,15 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
     sql: Sql,
     organisationId: number,
     prompts: WatchedPrompt[],
+    due: WatchedPrompt[],
     { decided, rateChanges }: News,
     now: Date,
   ): Promise<void> {
     const verdicts = decided.map(({ impact: { change, verdict } }) => ({ entryId: change.id, verdict }))
     const newOnes = verdicts.length > 0 ? await insertDecidedVerdicts(sql, organisationId, verdicts, now) : []
-    const due = prompts.filter(({ rateDueAt }) => rateDueAt !== null && rateDueAt <= now)
-    const moved = rateChanges.filter(({ promptId }) => due.some(({ id }) => id === promptId))
     // Rates are checked once a day, and not again until the days that were told of are over.
     const checks = prompts.map((prompt) => {
-      const days = moved.some(({ promptId }) => promptId === prompt.id) ? recentDays : 1
+      const days = rateChanges.some(({ promptId }) => promptId === prompt.id) ? recentDays : 1
       return due.includes(prompt) ? { ...prompt, rateDueAt: midnightAfter(now, days) } : prompt
     })
     // A week after the first check, the days that are compared with those before are all after it.
@@ -163,7 +164,7 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
       const sentence = describeChange(impact)
       await tell(promptId, 'impact.decided', `${change.id} ${verdict}`, { ...impact, sentence })
     }
-    for (const { promptId, change, found } of moved) {
+    for (const { promptId, change, found } of rateChanges) {
       const dueAt = due.find(({ id }) => id === promptId)?.rateDueAt?.toISOString()
       const sentence = describeRateChange(found)
       // Replicas that check at the same time have read the same time.

@@ -4,7 +4,7 @@ import type { Db, Sql } from '../../src/db/client.ts'
 import { importHistory } from '../../src/history/import.ts'
 import { countChanges, type PromptEntry, parseReported, recordEntry, recordReported } from '../../src/history/record.ts'
 import { selectPage } from '../../src/history/store.ts'
-import { selectKnownCommits } from '../../src/impact/store_lists.ts'
+import { selectCommitEntries } from '../../src/impact/store_lists.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useNewTenant, useOwnService } from '../use.ts'
@@ -203,7 +203,7 @@ test('a page reads a bounded number of rows at any depth, also when one prompt h
     expect(read, `page ${page}`).toBeLessThan(600)
   }
   const commits = await countRowsRead(async (sql) => {
-    expect(await selectKnownCommits(sql, prompt, ['abcdef0', '1234567'], 100)).toEqual([])
+    expect(await selectCommitEntries(sql, prompt, ['abcdef0', '1234567'], ['deployed'])).toEqual([])
   })
   expect(commits).toBeLessThan(100)
   // The newest entry, and one with five newer ones.

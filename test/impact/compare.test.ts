@@ -154,9 +154,15 @@ test('a name that is no hash may be short', async () => {
   await addSignals(service, tenant.prompt, [
     ...signals(3, 1, { at, commit: 'v1' }),
     ...signals(4, 2, { at, commit: '😀😀😀É 2' }),
+    ...signals(1, 1, { at, commit: '😀😀😀😀😀' }),
   ])
-  const { data } = (await read(`base=V1&head=${encodeURIComponent('😀😀😀É 2')}`)).body
-  expect([data.base.signals.total, data.head.signals.total]).toEqual([4, 6])
+  const totalsOf = async (...names: string[]) => {
+    const [base, head] = names.map(encodeURIComponent)
+    const { data } = (await read(`base=${base}&head=${head}`)).body
+    return [data.base.signals.total, data.head.signals.total]
+  }
+  expect(await totalsOf('V1', '😀😀😀É 2')).toEqual([4, 6])
+  expect(await totalsOf('v1', '😀😀😀😀😀')).toEqual([4, 2])
 })
 
 const shortOf = (commit: string) => commit.slice(0, 7)
