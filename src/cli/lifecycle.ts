@@ -83,7 +83,9 @@ function listenOn(app: App, address: Address, setting: string): Listener {
     return listen(app, crashResponse, address)
   } catch (error) {
     const { code, message } = error as Error & { code?: string }
-    const reason = code === 'EADDRINUSE' ? `the port is in use. Stop the other program, or set ${setting}.` : message
+    const inUse = `the port is in use. Stop the other program, or set ${setting}.`
+    // For an unknown name the code is that of any earlier failure.
+    const reason = code === 'EADDRINUSE' ? inUse : `${message}. Check the address and the port.`
     throw new Error(`Cannot listen on ${address.host} port ${address.port}: ${reason}`)
   }
 }

@@ -107,3 +107,12 @@ test('a port in use is reported in one line, also when another instance uses it'
   expect(line).toBe(`Cannot listen on 127.0.0.1 port ${port}: the port is in use. Stop the other program, or set PORT.`)
   expect(await server.stop()).toBe(0)
 })
+
+test.each(['192.0.2.1', 'nowhere.invalid'])(
+  'an address that this machine does not have is reported: %s',
+  async (host) => {
+    const line = errorLineOf(await run(['serve', '--host', host, '--port', '0'], { settings }))
+    expect(line).toStartWith(`Cannot listen on ${host} port 0: `)
+    expect(line).toEndWith('. Check the address and the port.')
+  },
+)
