@@ -3,8 +3,8 @@
 # SOURCE is the folder or the URL that has the files of the release: without network, a folder. Verify who made them by the
 # signature of SHA256SUMS; this script checks that they are complete. DESTDIR=/folder installs below it, for a package.
 set -eu
-version=${1:?is missing: install.sh VERSION SOURCE}
-source=${2:?is missing: install.sh VERSION SOURCE}
+version=${1:?usage: install.sh VERSION SOURCE}
+source=${2:?usage: install.sh VERSION SOURCE}
 case $(uname -m) in
   x86_64) machine=x64 ;;
   aarch64 | arm64) machine=arm64 ;;
