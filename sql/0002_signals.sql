@@ -64,8 +64,8 @@ create table idempotency_keys (
   prompt_id bigint not null,
   signal_id bigint not null,
   created_at timestamptz(3) not null,
-  -- Of a signal with a subject, which may have changed since: what was sent, and whether it replaced an earlier one.
-  vote_hash text collate "C",
+  -- Of what was sent, because a signal with a subject may have changed since; and whether it replaced an earlier one.
+  sent_hash bigint not null,
   is_replacement boolean,
   primary key (organisation_id, key)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
@@ -97,7 +97,7 @@ as $$
 $$;
 
 -- For each subject of a prompt (organisation_id, prompt_id, subject, at), the signal that another one at that time replaces:
--- within 90 days there is one. Imported ones may be earlier.
+-- within 90 days there is one. An import may be earlier than the signal; one between two replaces the earlier one again.
 create function find_votes(votes jsonb)
 returns table (number bigint, signal_id bigint, created_at timestamptz)
 language sql
@@ -113,18 +113,9 @@ as $$
     where s.organisation_id = g.organisation_id and s.prompt_id = g.prompt_id and s.subject = g.subject
       -- Neither this nor the order names a column as an index has it: Postgres must search by the subject.
       and abs(extract(epoch from s.created_at - g.at)) < 90 * 86400
-    order by -s.id
+    order by s.created_at > g.at, -s.id
     limit 1
   ) s on true;
-$$;
-
--- What tells a signal with a subject from another one that was sent with the same idempotency key. Null without a subject.
-create function hash_of_vote(subject text, is_positive boolean, metadata jsonb)
-returns text
-language sql
-immutable
-as $$
-  select case when subject is not null then md5(subject || e'\n' || is_positive || coalesce(metadata::text, '')) end
 $$;
 
 -- Records signals and counts them, in the order given and as far as the limits allow, in one transaction. Returns arrays
@@ -262,28 +253,23 @@ begin
     select
       array_agg(s.id order by g.number), array_agg((extract(epoch from s.created_at) * 1000)::bigint order by g.number),
       array_agg(
-        s.prompt_id = prompt_ids[prompt_numbers[g.number]]
-          and k.vote_hash is not distinct from hash_of_vote(
-            votes -> (vote_numbers[g.number] - 1) ->> 'subject', are_positive[g.number], m.metadata
-          )
-          and (
-            k.vote_hash is not null
-            or (s.value = 'positive') = are_positive[g.number] and s.metadata is not distinct from m.metadata
-          )
+        k.sent_hash = hash_record_extended((
+          prompt_ids[prompt_numbers[g.number]], votes -> (vote_numbers[g.number] - 1) ->> 'subject',
+          are_positive[g.number], nullif(metadata_list -> (g.number::integer - 1), 'null')
+        ), 0)
         order by g.number
       ),
       array_agg(k.is_replacement order by g.number)
     into earlier_ids, earlier_times, are_same, are_replacements
     from unnest(idempotency_key_list) with ordinality g (key, number)
-    cross join lateral (select nullif(metadata_list -> (g.number::integer - 1), 'null') as metadata) m
     left join lateral (
-      select k.organisation_id, k.prompt_id, k.signal_id, k.vote_hash, k.is_replacement
+      select k.organisation_id, k.prompt_id, k.signal_id, k.sent_hash, k.is_replacement
       from idempotency_keys k
       where k.organisation_id = organisation_ids[month_numbers[g.number]] and k.key = g.key
       limit 1
     ) k on true
     left join lateral (
-      select s.id, s.prompt_id, s.value, s.metadata, s.created_at
+      select s.id, s.created_at
       from signals s
       where s.organisation_id = k.organisation_id and s.prompt_id = k.prompt_id and s.id = k.signal_id
       limit 1
@@ -346,16 +332,20 @@ begin
   from generate_series(1, cardinality(prompt_numbers)) n
   where are_recorded is null or are_recorded[n];
 
-  -- In their order: of several with one subject, the last one counts.
+  -- Of several with one subject, the last one counts.
   if 'replaced' = any (outcomes) then
-    for number in 1 .. cardinality(prompt_numbers) loop
-      if outcomes[number] = 'replaced' then
-        perform replace_signal(
-          organisation_ids[month_numbers[number]], prompt_ids[prompt_numbers[number]], earlier_ids[number],
-          case when are_positive[number] then 'positive' else 'negative' end, nullif(metadata_list -> (number - 1), 'null')
-        );
-      end if;
-    end loop;
+    perform replace_signals(
+      prompt_organisation_ids[last.prompt], prompt_ids[last.prompt], array_agg(earlier_ids[last.number]),
+      array_agg(case when are_positive[last.number] then 'positive' else 'negative' end),
+      array_agg(nullif(metadata_list -> (last.number - 1), 'null'))
+    )
+    from (
+      select prompt_numbers[n] as prompt, max(n) as number
+      from generate_series(1, cardinality(outcomes)) n
+      where outcomes[n] = 'replaced'
+      group by 1, vote_numbers[n]
+    ) last
+    group by last.prompt;
   end if;
 
   -- A ctid stays the same while the organisation is locked.
@@ -381,12 +371,15 @@ begin
   end if;
 
   if idempotency_key_list is not null then
-    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at, vote_hash, is_replacement)
+    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at, sent_hash, is_replacement)
     select
       organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]],
       case when are_recorded[n] then first_id + n - 1 else earlier_ids[n] end,
       coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision)),
-      hash_of_vote(votes -> (vote_numbers[n] - 1) ->> 'subject', are_positive[n], nullif(metadata_list -> (n - 1), 'null')),
+      hash_record_extended((
+        prompt_ids[prompt_numbers[n]], votes -> (vote_numbers[n] - 1) ->> 'subject',
+        are_positive[n], nullif(metadata_list -> (n - 1), 'null')
+      ), 0),
       nullif(not are_recorded[n], false)
     from generate_series(1, cardinality(prompt_numbers)) n
     where idempotency_key_list[n] is not null and (are_recorded[n] or vote_numbers[n] is not null and outcomes[n] = 'replaced');
@@ -415,13 +408,4 @@ begin
   commit;
   perform pg_logical_emit_message(true, 'prompt-signals', '');
 end
-$$;
-
--- A value of the metadata as callers write it in a filter: a string as it is, anything else as JSON.
-create function text_of_metadata(metadata jsonb, key text)
-returns text
-language sql
-immutable
-as $$
-  select coalesce(metadata ->> key, (metadata -> key)::text)
 $$;

@@ -264,41 +264,53 @@ begin
 end
 $$;
 
--- Replaces the value and the metadata of a signal, also in the rollups.
-create function replace_signal(
-  given_organisation_id bigint, given_prompt_id bigint, signal_id bigint, new_value text, new_metadata jsonb
+-- Replaces the values and the metadata of a prompt's signals, each given once, also in the rollups.
+create function replace_signals(
+  given_organisation_id bigint, given_prompt_id bigint, signal_ids bigint[], new_values text[], new_metadata jsonb[]
 )
 returns void
 language plpgsql
 as $$
 declare
   watermark signal_watermarks := lock_watermark(given_organisation_id, given_prompt_id);
-  old signals;
-  quarter timestamptz;
+  old_signals signals[];
+  counted record;
 begin
-  select s.* into old from signals s
-  where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = signal_id;
-  if not found then
+  select array_agg(s) into old_signals from signals s
+  where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = any (signal_ids);
+  if cardinality(old_signals) is distinct from cardinality(signal_ids) then
     -- The caller tries again.
-    raise exception 'the signal was erased before it was replaced' using errcode = 'lock_not_available';
-  end if;
-  if (old.value, old.metadata) is not distinct from (new_value, new_metadata) then
-    return;
+    raise exception 'a signal was erased before it was replaced' using errcode = 'lock_not_available';
   end if;
   update signals s
-  set value = new_value, metadata = new_metadata
-  where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = signal_id;
-  if signal_id <= watermark.last_rolled_up_id then
-    quarter := floor_minutes(old.created_at, 15);
+  set value = g.value, metadata = g.metadata
+  from unnest(signal_ids, new_values, new_metadata) g (id, value, metadata)
+  where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = any (signal_ids)
+    and s.id = g.id and (s.value, s.metadata) is distinct from (g.value, g.metadata);
+
+  for counted in
+    select
+      c.factor, array_agg(floor_minutes(o.created_at, 15)) as quarters, array_agg(c.commit_sha) as commits,
+      array_agg((c.value = 'positive')::integer::bigint) as positives,
+      array_agg((c.value = 'negative')::integer::bigint) as negatives,
+      floor_minutes(min(o.created_at), 1440) as first_day, max(o.created_at) as last_time
+    from unnest(old_signals) o
+    join unnest(signal_ids, new_values, new_metadata) g (id, value, metadata) on g.id = o.id
+    cross join lateral (
+      values (1, g.value, commit_of_signal(g.metadata)), (-1, o.value, commit_of_signal(o.metadata))
+    ) c (factor, value, commit_sha)
+    where o.id <= watermark.last_rolled_up_id
+    group by c.factor
+    order by c.factor desc
+  loop
     perform add_to_signal_counts(
-      given_organisation_id, given_prompt_id, array[quarter], array[commit_of_signal(given.metadata)],
-      array[(given.value = 'positive')::integer::bigint], array[(given.value = 'negative')::integer::bigint], given.factor
-    )
-    from (values (1, new_value, new_metadata), (-1, old.value, old.metadata)) given (factor, value, metadata);
-    perform delete_empty_counts(
-      given_organisation_id, given_prompt_id, array[commit_of_signal(old.metadata)], floor_minutes(quarter, 1440), quarter
+      given_organisation_id, given_prompt_id, counted.quarters, counted.commits, counted.positives, counted.negatives,
+      counted.factor
     );
-  end if;
+    perform delete_empty_counts(
+      given_organisation_id, given_prompt_id, counted.commits, counted.first_day, counted.last_time
+    );
+  end loop;
 end
 $$;
 

@@ -87,9 +87,10 @@ export function createPastRecorder(
     db.transaction(async (sql) => {
       if (!(await lockSignals(sql, prompt))) throw notFound()
       const replaced = new Set<PastSignal>(await replaceVotes(sql, prompt, signals.filter(isVote)))
-      const identities = await selectIdentities(sql, signals)
+      const others = signals.filter((signal) => !replaced.has(signal))
+      const identities = await selectIdentities(sql, others)
       const times = new Map(
-        signals.map(({ createdAt }) => {
+        others.map(({ createdAt }) => {
           const time = createdAt.toISOString()
           return [time, seen.get(time) ?? { lastId: 0, surplus: new Map() }]
         }),
@@ -102,13 +103,12 @@ export function createPastRecorder(
         one.lastId = Math.max(one.lastId, lastId)
         one.surplus.set(identity, (one.surplus.get(identity) ?? 0) + count)
       }
-      const missing = signals.filter((signal, index) => {
+      const missing = others.filter((signal, index) => {
         const { surplus } = times.get(signal.createdAt.toISOString()) as SeenTime
         const identity = identities[index] as string
         const left = (surplus.get(identity) ?? 0) - 1
-        const isMissing = left < 0 && !replaced.has(signal)
-        if (left >= 0 || isMissing) surplus.set(identity, left)
-        return isMissing
+        surplus.set(identity, left)
+        return left < 0
       })
       const isCurrent = ({ createdAt }: PastSignal) => monthOf(createdAt).name === month.name
       await insertPastSignals(

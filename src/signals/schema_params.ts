@@ -90,9 +90,12 @@ export const eraseParams = defineParams(
   ({ subject, cursor }, reject, given) => {
     const metadata = parseMetadataFilters(given, reject)
     for (const [key, text] of metadata) if (text === '') reject(metadataPrefix + key, 'must not be empty')
-    if ([...given.keys()].some(isMetadataName) === given.has('subject')) {
+    const names = [...given.keys()].filter((name) => !isMetadataName(name))
+    if (names.length < given.size === given.has('subject')) {
       reject('subject', 'must be given, or else a filter on metadata')
     }
+    // A list takes these too, and who ignored one would erase more than the list showed.
+    for (const name of names) if (!['subject', 'cursor'].includes(name)) reject(name, 'must be absent')
     return { subject, metadata, cursor }
   },
 )

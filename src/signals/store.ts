@@ -174,14 +174,18 @@ type PastVote = Omit<Vote, 'prompt'> & Pick<SignalToWrite, 'value' | 'metadata'>
  */
 export async function replaceVotes<T extends PastVote>(sql: Sql, prompt: Prompt, votes: T[]): Promise<T[]> {
   if (votes.length === 0) return []
-  const rows = await sql<{ number: number }>`
-    select v.number, replace_signal(${prompt.organisationId}, ${prompt.id}, v.signal_id, g.value, g.metadata::jsonb)
+  const [row] = await sql<{ numbers: number[] }>`
+    select
+      to_json(array_agg(v.number)) as numbers, replace_signals(
+        ${prompt.organisationId}, ${prompt.id}, array_agg(v.signal_id), array_agg(g.value), array_agg(g.metadata::jsonb)
+      )
     from find_votes(${votesToJson(votes.map((vote) => ({ ...vote, prompt })))}::text::jsonb) v
     join unnest(
       ${votes.map(({ value }) => value)}::text[], ${votes.map(({ metadata }) => metadata)}::text[]
     ) with ordinality g (value, metadata, number) using (number)
-    where v.signal_id is not null`
-  return rows.map(({ number }) => votes[number - 1] as T)
+    where v.signal_id is not null
+    having count(*) > 0`
+  return row?.numbers.map((number) => votes[number - 1] as T) ?? []
 }
 
 const statement = (text: TemplateStringsArray, ...values: unknown[]) => ({ text, values })
@@ -252,6 +256,8 @@ function numberVotes(signals: SignalToWrite[]) {
     if (!isVote(signal)) return 'null'
     const number = numberOf.get(idOfVote(signal)) ?? distinct.push(signal)
     numberOf.set(idOfVote(signal), number)
+    // The latest time: one of a closed month would find what nobody can replace any more, and miss the vote of today.
+    if (signal.createdAt > (distinct[number - 1] as Vote).createdAt) distinct[number - 1] = signal
     return number
   })
   return { distinct, numbers }

@@ -85,13 +85,13 @@ export type PastSignal = Pick<SignalToWrite, 'value' | 'metadata' | 'createdAt' 
 
 const timesOf = (signals: PastSignal[]) => signals.map(({ createdAt }) => createdAt.toISOString())
 
-/** What tells a signal of a prompt from others: time, value and metadata. Postgres writes equal metadata in one way. */
+/** What tells a signal of a prompt from others: time, value, metadata and subject. Postgres writes equal metadata in one way. */
 export async function selectIdentities(sql: Sql, signals: PastSignal[]): Promise<string[]> {
   const rows = await sql<{ hash: string | null }>`
     select md5(g.metadata::jsonb::text) as hash
     from unnest(${signals.map(({ metadata }) => metadata)}::text[]) with ordinality g (metadata, number)
     order by g.number`
-  return signals.map(({ createdAt, value }, index) => identityOf(createdAt, value, rows[index]?.hash ?? null))
+  return signals.map((signal, index) => identityOf({ ...signal, at: signal.createdAt, hash: null, ...rows[index] }))
 }
 
 /** Counts the signals that the prompt has at some times, by identity: of each time, those after an id. */
@@ -100,21 +100,26 @@ export async function countStored(
   prompt: Prompt,
   times: Map<string, { lastId: number }>,
 ): Promise<{ time: string; identity: string; count: number; lastId: number }[]> {
-  const rows = await sql<{ at: Date; value: string; hash: string | null; count: number; lastId: number }>`
-    select s.created_at as at, s.value, md5(s.metadata::text) as hash, count(*) as count, max(s.id) as "lastId"
+  const rows = await sql<Identified & { count: number; lastId: number }>`
+    select
+      s.created_at as at, s.value, md5(s.metadata::text) as hash, split_part(s.subject, e'\\t', -1) as subject,
+      count(*) as count, max(s.id) as "lastId"
     from unnest(
       ${[...times.keys()]}::text[]::timestamptz[],
       ${[...times.values()].map(({ lastId }) => `${lastId}`)}::text[]::bigint[]
     ) t (at, last_id)
     join signals s on s.created_at = t.at and s.id > t.last_id
     where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
-    group by 1, 2, 3`
-  return rows.map(({ at, value, hash, count, lastId }) => {
-    return { time: at.toISOString(), identity: identityOf(at, value, hash), count, lastId }
+    group by 1, 2, 3, 4`
+  return rows.map(({ count, lastId, ...one }) => {
+    return { time: one.at.toISOString(), identity: identityOf(one), count, lastId }
   })
 }
 
-const identityOf = (at: Date, value: string, hash: string | null) => `${at.getTime()} ${value} ${hash}`
+type Identified = { at: Date; value: string; hash: string | null; subject?: string | null | undefined }
+
+const identityOf = ({ at, value, hash, subject = null }: Identified) =>
+  JSON.stringify([at.getTime(), value, hash, subject])
 
 /** Inserts signals of past months, which count towards no limit. The caller has locked the organisation. */
 export async function insertPastSignals(sql: Sql, prompt: Prompt, signals: PastSignal[]): Promise<void> {

@@ -19,6 +19,10 @@ export type SignalFilter = {
   own: OwnSignals | undefined
 }
 
+/** What a list has for a text in a filter. Numbers of Postgres have no exponent. */
+const scalarOf = (text: string): string =>
+  /^(-?(0|[1-9]\d*)(\.\d+)?|true|false|null)$/.test(text) ? text : JSON.stringify(text)
+
 /** The position of a signal in the order of time. */
 export type Position = { at: Date; id: number }
 
@@ -46,10 +50,11 @@ export async function selectSignals(
         s.id, s.value, s.metadata, s.created_at, s.subject, row_number() over (order by s.created_at desc, s.id desc) as number,
         (${value}::text is null or s.value = ${value}::text) and not exists (
           select from unnest(
-            ${metadata.map(([key]) => key)}::text[], ${metadata.map(([, text]) => text)}::text[]
-          ) wanted (key, text)
-          where text_of_metadata(s.metadata, wanted.key) is distinct from wanted.text
-            and s.metadata @> jsonb_build_object(wanted.key, jsonb_build_array(wanted.text)) is not true
+            ${metadata.map(([key]) => key)}::text[], ${metadata.map(([, text]) => text)}::text[],
+            ${metadata.map(([, text]) => scalarOf(text))}::text[]
+          ) wanted (key, text, scalar)
+          where (s.metadata -> wanted.key)::text is distinct from wanted.text
+            and s.metadata -> wanted.key @> any (array[to_jsonb(wanted.text), wanted.scalar::jsonb]) is not true
         ) and (${!own} or case
           when c.name in (select unnest(${own?.names ?? []}::text[]))
             and s.created_at >= coalesce(${own?.named[0] ?? null}::timestamptz, '-infinity')

@@ -21,13 +21,10 @@ export const selectSpanCounts = (
 /** The signals with one metadata value. A null value stands for those without any, or for all other values together. */
 export type MetadataCount = { value: string | null; values: number; positive: number; negative: number; read: number }
 
-/** How many elements of a list count. */
-export const maxElements = 20
-
 /**
  * Counts the newest `limit` signals of a range by their metadata under a key: the `most` largest values, largest first, then
- * all others, then those without one. Of a list, each element counts. Values may be long, so they are grouped by hash. `read` is
- * how many signals there were.
+ * all others, then those without one. Of a list, each of the first elements counts: one may have thousands. Values may be
+ * long, so they are grouped by hash. `read` is how many signals there were.
  */
 export const countByMetadata = (
   sql: Sql,
@@ -39,24 +36,18 @@ export const countByMetadata = (
 ) =>
   sql<MetadataCount>`
     with newest as materialized (
-      select s.value, s.metadata -> ${key}::text as found
+      select s.value, jsonb_path_query_array(s.metadata -> ${key}::text, '$[0 to 19]') as found
       from signals s
       where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
         and s.created_at >= ${since} and s.created_at < ${until}
       order by s.created_at desc, s.id desc
       limit ${limit}
     ), split as materialized (
-      select n.value, case when n.found <> '[]' then coalesce(n.found #>> '{}', n.found::text) end as text
-      from newest n
-      where jsonb_typeof(n.found) = 'array' is not true or n.found = '[]'
-      union all
       select n.value, e.text
       from newest n
-      cross join lateral (
-        select distinct coalesce(e.element #>> '{}', e.element::text) as text
-        from (select element from jsonb_array_elements(n.found) element limit ${maxElements}) e
-      ) e
-      where jsonb_typeof(n.found) = 'array'
+      left join lateral (
+        select distinct coalesce(e.element #>> '{}', e.element::text) as text from jsonb_array_elements(n.found) e (element)
+      ) e on true
     ), counted as (
       select
         min(n.text) as text, count(*) filter (where n.value = 'positive') as positive,

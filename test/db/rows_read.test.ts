@@ -148,3 +148,26 @@ test('the signal with a subject is found by the index, however many others the p
   const after = await readRows(db, 'index')
   expect((after.get('signals') ?? 0) - (before.get('signals') ?? 0)).toBeLessThan(200)
 })
+
+test('votes that change together change each count once', async () => {
+  const { db } = service.services
+  const { prompt, key } = await service.createTenant(1_000)
+  const subjects = Array.from({ length: 200 }, (_, n) => `a${n}`)
+  const vote = (value: 'positive' | 'negative', about: string[]) =>
+    service.post(`/prompts/${prompt}/signals/batch`, key, { signals: about.map((subject) => ({ value, subject })) })
+  await vote('positive', subjects)
+  await rollUp(service, prompt)
+  const countChanges = async () => {
+    await readRows(db, 'index')
+    const [row] = await db.sql<{ changes: number }>`
+      select (n_tup_upd + n_tup_ins)::integer as changes from pg_stat_user_tables where relname = 'signal_counts'`
+    return row?.changes as number
+  }
+  const before = await countChanges()
+  expect((await vote('negative', [...subjects, ...Array(200).fill('a0')])).body.data[399]).toMatchObject({
+    status: 200,
+  })
+  expect((await countChanges()) - before).toBeLessThan(20)
+  const { body } = await service.get(`/prompts/${prompt}/stats`, key)
+  expect(body.totals).toMatchObject({ positive: 0, negative: 200 })
+})

@@ -78,6 +78,8 @@ test('filters by value, time and metadata', async () => {
   expect(await found('?metadata.flag=null')).toEqual([2])
   expect(await found('?metadata.model=gpt-5&metadata.flag=true&value=negative')).toEqual([1])
   expect(await found('?metadata.reasons=Short')).toEqual([3])
+  expect(await found('?metadata.reasons=5')).toEqual([3])
+  expect(await found('?metadata.reasons=05')).toEqual([])
   expect(await found('?metadata.none=')).toEqual([])
 })
 

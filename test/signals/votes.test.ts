@@ -100,6 +100,14 @@ test('with an Idempotency-Key, a replay answers as the first time although the v
     expect(await vote(given, key)).toMatchObject(invalid('Idempotency-Key'))
   }
   expect(await list()).toMatchObject([{ value: 'positive', metadata: { c: 3 } }])
+  const spelt = { 'content-type': 'application/json', ...down }
+  const body = '{"subject":"a1","value":"negative","metadata":{"a":2.0,"b":1e0}}'
+  const replay = await service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, {
+    key: tenant.key,
+    headers: spelt,
+    body,
+  })
+  expect(shortly(replay)).toMatchObject({ status: 200, isReplay: true })
   const keyed = { 'idempotency-key': 'without' }
   expect((await vote({ subject: undefined }, keyed)).status).toBe(201)
   expect(await vote({ subject: 'a1' }, keyed)).toMatchObject(invalid('Idempotency-Key'))
@@ -142,6 +150,14 @@ test('of a batch, the last signal with a subject counts, and each has its own re
   const again = await postBatch(service, tenant, [signals[1], signals[4], signals[0]])
   expect(again.body.data).toEqual([body.data[1], body.data[4], body.data[0]].map((one) => ({ ...one, replayed: true })))
   expect(await countOf(service, tenant)).toEqual({ rows: 2, used: 2 })
+})
+
+test('a signal of a closed month, which is rejected, does not hide the vote of today', async () => {
+  const { id } = (await vote({})).body.data
+  const closed = { value: 'positive', subject: 'a1', created_at: '2026-05-01T00:00:00Z', idempotency_key: 'old' }
+  const { body } = await postBatch(service, tenant, [closed, { value: 'negative', subject: 'a1' }])
+  expect(body.data).toMatchObject([{ status: 422 }, { status: 200, id, replaced: true }])
+  expect(await countOf(service, tenant)).toEqual({ rows: 1, used: 1 })
 })
 
 test('votes that race on two replicas are one signal, whose last vote each of them answered', async () => {
@@ -205,6 +221,8 @@ test.each([
   ['metadata.user=', 'metadata.user'],
   ['metadata.=a', 'metadata.'],
   ['metadata.user=a&cursor=x', 'cursor'],
+  ['metadata.user=a&since=2026-11-14', 'since'],
+  ['subject=a1&value=negative', 'value'],
 ])('withdrawing %p is a 422 that names the field', async (query, path) => {
   const { status, body } = await withdraw(query, admin.key)
   expect([status, body.error?.details.map((one: { path: string }) => one.path)]).toEqual([
@@ -235,6 +253,35 @@ test('an export has the subjects as they were sent, no cell that a spreadsheet w
   // The vote of the page is another one.
   expect(await record([...changed, another])).toEqual({ recorded: 0, known: 2, refused: 1 })
   expect((await list()).map(({ value }: Vote) => value)).toEqual(['positive', 'negative', 'positive'])
+})
+
+test('an import repeated has the votes as the first one had, and tells them from signals without a subject', async () => {
+  const { db } = service.services
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  const given = [
+    ['2026-01-01', 'positive', 's'],
+    ['2026-03-20', 'negative', 's'],
+    ['2026-06-10', 'positive', 's'],
+    ['2026-06-10', 'positive', undefined],
+  ] as const
+  for (const [recorded, known] of [
+    [3, 1],
+    [0, 4],
+  ]) {
+    const record = createPastRecorder(db, service.clock.now(), prompt)
+    const counts = { recorded: 0, known: 0 }
+    for (const [day, value, subject] of given) {
+      const one = await record([{ value, subject, metadata: null, createdAt: new Date(day) }])
+      counts.recorded += one.recorded
+      counts.known += one.known
+    }
+    expect(counts).toEqual({ recorded: recorded as number, known: known as number })
+    expect((await list()).map((one: Vote & { created_at: string }) => [one.value, one.created_at])).toEqual([
+      ['positive', '2026-06-10T00:00:00.000Z'],
+      ['positive', '2026-06-10T00:00:00.000Z'],
+      ['negative', '2026-01-01T00:00:00.000Z'],
+    ])
+  }
 })
 
 test('all signals of a person are erased by their metadata, with their keys and subjects, and the log does not name the person', async () => {

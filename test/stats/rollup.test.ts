@@ -117,8 +117,14 @@ const steps = fc.array(
     fc.integer({ min: 1, max: 20 }).map((rows) => ({ kind: 'roll up' as const, rows })),
     fc.array(fc.nat(), { minLength: 1, maxLength: 10 }).map((picks) => ({ kind: 'erase' as const, picks })),
     fc
-      .record({ subject, isPositive: fc.boolean(), commit: fc.integer({ min: 0, max: commits.length - 1 }) })
-      .map((vote) => ({ kind: 'vote' as const, ...vote })),
+      .array(
+        fc.record({ subject, isPositive: fc.boolean(), commit: fc.integer({ min: 0, max: commits.length - 1 }) }),
+        {
+          minLength: 1,
+          maxLength: 6,
+        },
+      )
+      .map((votes) => ({ kind: 'vote' as const, votes })),
     subject.map((subject) => ({ kind: 'withdraw' as const, subject })),
   ),
   { minLength: 1, maxLength: 15 },
@@ -143,14 +149,25 @@ test('counts equal the rows after any order of writing, rolling up, voting, with
       const votes = new Map<string, { id: number; value: string; commit: string | null }>()
       for (const step of given) {
         if (step.kind === 'vote') {
-          const [value, commit = null] = [step.isPositive ? 'positive' : 'negative', commits[step.commit]] as const
-          const metadata = commit && JSON.stringify({ commit_sha: commit })
-          const vote = { value, metadata, idempotencyKey: null, subject: step.subject }
-          const { id, outcome } = await signalRecorder.record(prompt, vote, Number.POSITIVE_INFINITY)
-          const known = votes.get(step.subject)
-          expect([outcome, id]).toEqual(known ? ['replaced', known.id] : ['recorded', id])
-          if (!known) ids.push(id as number)
-          votes.set(step.subject, { id: id as number, value, commit })
+          const given = step.votes.map(({ subject, isPositive, commit: n }) => {
+            const commit = commits[n] ?? null
+            return { subject, commit, value: isPositive ? ('positive' as const) : ('negative' as const) }
+          })
+          // They are written together.
+          const recorded = await Promise.all(
+            given.map(({ subject, commit, value }) => {
+              const metadata = commit && JSON.stringify({ commit_sha: commit })
+              const vote = { value, metadata, idempotencyKey: null, subject }
+              return signalRecorder.record(prompt, vote, Number.POSITIVE_INFINITY)
+            }),
+          )
+          for (const [index, { id, outcome }] of recorded.entries()) {
+            const { subject, ...vote } = given[index] as (typeof given)[number]
+            const known = votes.get(subject)
+            expect([outcome, id]).toEqual(known ? ['replaced', known.id] : ['recorded', id])
+            if (!known) ids.push(id as number)
+            votes.set(subject, { id: id as number, ...vote })
+          }
         }
         if (step.kind === 'withdraw') {
           const known = votes.get(step.subject)

@@ -154,6 +154,20 @@ test('a signal that was answered 201 is in the next response of every replica', 
   }
 })
 
+test('of a list with thousands of elements the first 20 are read, however many signals have one', async () => {
+  const metadata = JSON.stringify({ long: Array.from({ length: 10_000 }, (_, n) => n === 20) })
+  for (let rows = 0; rows < 1_500; rows += 100) {
+    await service.services.db.sql`
+      with long as materialized (select ${metadata}::text::jsonb as metadata)
+      insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+      select p.organisation_id, p.id, 'positive', long.metadata, '2026-11-14T12:00:00Z'
+      from prompts p, long, generate_series(1, 100) where p.public_id = ${tenant.prompt}`
+  }
+  service.clock.set('2026-11-14T13:00:00.000Z')
+  const { by } = (await read('?by=metadata.long')).body
+  expect([by.values, by.overlapping]).toEqual([[{ value: 'false', ...counts(1_500, 0) }], false])
+})
+
 test('splits by a field of the metadata, a list by its elements: the largest values, the rest, and those without', async () => {
   await record('2026-11-14T12:00:00.000Z', 'negative', { model: 7 })
   await record('2026-11-14T12:00:00.000Z', 'positive', { model: '7' })
