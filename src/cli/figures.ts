@@ -31,4 +31,4 @@ export function drawLine(numbers: number[]): string {
   return numbers.map((number) => (number === 0 ? '·' : heights[Math.ceil((number / most) * 8) - 1])).join('')
 }
 
-export const percent = (share: number): string => (share * 100).toFixed(1)
+export const percent = (share: number): string => `${(share * 100).toFixed(1)} %`

@@ -7,6 +7,7 @@ import { nameAuthors } from '../impact/sentence.ts'
 import type { Input } from '../lib/input.ts'
 import { parseId } from '../lib/params.ts'
 import { showNumber } from '../lib/repository_links.ts'
+import { number } from '../lib/texts.ts'
 import { openLocal } from './api.ts'
 import { type Arguments, type Command, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -66,7 +67,7 @@ const databaseCommands = onDatabase([
         progress.count(lines, `lines ${state}`, share),
       )
       if (args.options.json) output.show(counts)
-      else output.say(`recorded ${counts.recorded}, already known ${counts.known}`)
+      else output.say(`recorded ${number(counts.recorded)}, already known ${number(counts.known)}`)
     },
   },
   {

@@ -76,7 +76,7 @@ function showCompare(output: Output, compared: SideBySide): void {
   )
   if (overlap.days === 0) return
   output.say(`\nCompared on ${counted(overlap.days, 'day')}, ${overlap.from} to ${overlap.until}.`)
-  output.say(`Share of the head: ${percent(share ?? 0)} %.`)
+  output.say(`Share of the head: ${percent(share ?? 0)}.`)
 }
 
 function failOnOption(args: Arguments): string[] {
@@ -98,7 +98,7 @@ const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
   { name: 'change', cell: ({ side }) => (side.change ? nameOf(side.change) : '-') },
   { name: 'signals', cell: ({ side }) => number(side.signals.total), isNumber: true },
   { name: 'compared', cell: ({ side }) => number(side.signals.compared), isNumber: true },
-  { name: 'positive', cell: ({ side: { rate } }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
+  { name: 'positive', cell: ({ side: { rate } }) => (rate ? percent(rate.value) : '-'), isNumber: true },
 ]
 
 function columnsFor(impacts: Impact[]): Column<Impact>[] {
@@ -116,7 +116,7 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
       },
     },
     { name: '', cell: ({ difference: d }) => (d && !isUnknown(d) ? drawInterval(d, reach) : '') },
-    { name: 'positive', cell: ({ rate }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
+    { name: 'positive', cell: ({ rate }) => (rate ? percent(rate.value) : '-'), isNumber: true },
     { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
     { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },
     { name: 'change', cell: ({ change }) => nameOf(change) },

@@ -1,7 +1,8 @@
+import { number } from '../lib/texts.ts'
 import { plans } from '../orgs/manage.ts'
 
 const planLimits = Object.entries(plans)
-  .map(([name, limit]) => `${name} ${limit.toLocaleString('en')}`)
+  .map(([name, limit]) => `${name} ${number(limit)}`)
   .join(', ')
 const time = 'an ISO 8601 time with its zone, or a date (UTC)'
 const eventUrl = 'where to send events to, such as https://example.com/webhooks'

@@ -1,4 +1,4 @@
-import { cut, oneLine } from '../lib/texts.ts'
+import { cut, number, oneLine } from '../lib/texts.ts'
 
 type Value = string | number | boolean | null | Date | object
 
@@ -44,7 +44,7 @@ const forPrograms = ({ out, err }: Streams): Output => ({
 const forPeople = ({ out }: Streams): Output => ({
   show(row) {
     const width = Math.max(...Object.keys(row).map((name) => name.length))
-    for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${oneLine(readable(value))}\n`)
+    for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${oneLine(readable(name, value))}\n`)
   },
   table(rows, columns) {
     const all = columns.map((column) => (typeof column === 'string' ? columnOf<(typeof rows)[number]>(column) : column))
@@ -85,15 +85,17 @@ const shorten = (text: string, width: number): string => (text.length > width ? 
 /** Times are cut to the minute. They are UTC. */
 function columnOf<T extends object>(field: string): Column<T> {
   const name = field.replace('…', '')
-  const cell = (row: T) => minuteOf(readable((row[name as keyof T] as Value | undefined) ?? null))
+  const cell = (row: T) => minuteOf(readable(name, (row[name as keyof T] as Value | undefined) ?? null))
   return { name, cell, ...(name !== field && { shrinks: true }) }
 }
 
 /** The minute of an ISO 8601 time. Other texts stay. */
 export const minuteOf = (text: string): string => text.replace(/^([\d-]{10})T(\d\d:\d\d):\d\d\.\d{3}Z$/, '$1 $2')
 
-function readable(value: Value): string {
+function readable(name: string, value: Value): string {
   if (value === null) return '-'
+  // A number that names something is pasted into other commands.
+  if (typeof value === 'number' && !/^id$|_(id|number)$/.test(name)) return number(value)
   if (value instanceof Date) return value.toISOString()
   if (typeof value !== 'object') return String(value)
   if (Array.isArray(value)) return value.join(',') || '-'

@@ -1,4 +1,5 @@
 import { isatty } from 'node:tty'
+import { number } from '../lib/texts.ts'
 
 /** A line on standard error that is rewritten in place. Shown only on a terminal. */
 export type Progress = {
@@ -29,6 +30,6 @@ export function createProgress(): Progress {
 
 /** Leaves out a share beyond the whole. */
 export function describeCount(done: number, noun: string, share: number | null): string {
-  const count = `${done.toLocaleString('en')} ${noun}`
+  const count = `${number(done)} ${noun}`
   return share === null || share <= 0 || share > 1 ? count : `${count}, ${Math.floor(share * 100)} %`
 }

@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import { writeFileAtomically } from '../lib/atomic_file.ts'
 import type { Input } from '../lib/input.ts'
 import { monthOf } from '../lib/months.ts'
-import { counted } from '../lib/texts.ts'
+import { counted, number } from '../lib/texts.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
@@ -40,7 +40,7 @@ export const signalDataCommands = onDatabase([
       )
       const { recorded, known, refused } = counts
       if (args.options.json) output.show(counts)
-      else output.say(`recorded ${recorded}, already known ${known}`)
+      else output.say(`recorded ${number(recorded)}, already known ${number(known)}`)
       if (refused > 0) {
         throw new Error(
           `The monthly limit has no room for ${counted(refused, 'signal')} of this month. Raise the limit with ` +

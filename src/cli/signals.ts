@@ -50,7 +50,7 @@ const operationCommands = fromOperations(operations, [
 
 export const commands = [...operationCommands, ...signalDataCommands]
 
-const rateOf = (rate: number | null): string => (rate === null ? '-' : `${percent(rate)} %`)
+const rateOf = (rate: number | null): string => (rate === null ? '-' : percent(rate))
 
 /** A bar for the total. All bars share one scale, so that they can be compared. */
 function barColumn<T extends { total: number }>(rows: T[]): Column<T> {
@@ -95,7 +95,7 @@ function showUsage(output: Output, usage: UsageReport['data']): void {
   output.show({
     plan,
     month,
-    used: `${number(used)} of ${number(limit)}, ${percent(share)} %  ${drawBar(Math.min(share, 1))}`,
+    used: `${number(used)} of ${number(limit)}, ${percent(share)}  ${drawBar(Math.min(share, 1))}`,
     remaining: number(remaining),
     resets_at,
     days: drawLine(days.map(({ total }) => total)),

@@ -6,7 +6,7 @@ import type { EntriesPage, LinkedFile, SyncTarget } from '../git/target.ts'
 import { nameAuthors } from '../impact/sentence.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { showNumber } from '../lib/repository_links.ts'
-import { counted, oneLine } from '../lib/texts.ts'
+import { counted, number, oneLine } from '../lib/texts.ts'
 import type { PromptFile } from '../prompts/find.ts'
 import { checkService, withApi } from './api.ts'
 import { type Command, type Context, UsageError } from './command.ts'
@@ -142,5 +142,5 @@ function summarise(result: SyncResult, where: string, isDryRun: boolean): string
   const branchless = `; ${counted(withoutLiveBranch, 'prompt')} without a live branch: the key lacks prompts:write`
   const stored = texts > 0 ? `, stored ${counted(texts, 'text')}` : ''
   const lacking = unreadable > 0 ? `, ${counted(unreadable, 'text')} left out` : ''
-  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${stored}${lacking}${gone}${withoutLiveBranch > 0 ? branchless : ''}`
+  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${number(changed)}, ${number(known)} known${stored}${lacking}${gone}${withoutLiveBranch > 0 ? branchless : ''}`
 }

@@ -126,7 +126,7 @@ export function createPastRecorder(
 
 const validateLine = createValidator(ImportedSignal, 'The signal')
 
-const unreadable = (message: string) => new ServiceError('validation_error', message)
+export const unreadable = (message: string) => new ServiceError('validation_error', message)
 
 /** Parses the lines of an export of one prompt: NDJSON, or CSV with a heading. */
 async function* parseLines(lines: AsyncIterable<string>, now: Date): AsyncGenerator<PastSignal> {

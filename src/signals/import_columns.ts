@@ -1,8 +1,7 @@
 // Turns the lines of a file with columns of its own into those of an export.
-import { ServiceError } from '../errors.ts'
 import { atLine } from '../lib/input.ts'
 import { keepLongNumbers } from '../lib/json.ts'
-import { splitRecord } from './import.ts'
+import { splitRecord, unreadable } from './import.ts'
 
 /** From fields to the columns that they are read from, and the texts that stand for a positive signal. */
 export type Columns = { columnOf: Map<string, string>; positive: string[] | null }
@@ -72,5 +71,3 @@ function readObject(line: string): Record<string, unknown> {
   }
   throw unreadable('This is not a JSON object.')
 }
-
-const unreadable = (message: string) => new ServiceError('validation_error', message)

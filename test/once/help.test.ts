@@ -54,6 +54,12 @@ test('a table fits 120 columns: it cuts the widest texts, leaves out empty colum
   expect(draw([{ name: `${'n'.repeat(118)}😀!` }], ['name…'])[1]).toBe(`${'n'.repeat(118)}…`)
 })
 
+test('counts above 999 have a comma, and numbers that are pasted into other commands have none', () => {
+  const row = { id: 12_345, pr_number: 1_234, used: 2_279, monthly_limit: 1_000_000 }
+  expect(draw([row], ['id', 'pr_number', 'used', 'monthly_limit'])[1]).toBe('12345  1234       2,279  1,000,000')
+  expect(show((output) => output.show({ id: 12_345, recorded: 20_001 }))).toBe('id        12345\nrecorded  20,001\n')
+})
+
 test('a text keeps its lines and tabs, cannot steer the terminal, and hides nothing', () => {
   expect(show((output) => output.text('-\t\ta\u001b[31m\n+\u202eb\n'))).toBe('-\t\ta [31m\n+\\u{202e}b\n')
   const emojis = '\u{1f469}\u200d\u{1f680} \u2764\ufe0f\u200d\u{1f525}'
