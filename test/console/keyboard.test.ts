@@ -46,7 +46,7 @@ test('from the list to a prompt, over its chart, to its changes and back', async
   await page.locator('.reading strong').waitFor()
   await tabTo(page, /^Compare$/)
   await page.keyboard.press('Enter')
-  await page.getByRole('heading', { name: 'Compare two versions' }).waitFor()
+  await page.getByRole('heading', { name: 'Compare versions of test' }).waitFor()
   await page.goBack()
   await page.getByRole('heading', { name: 'test', exact: true }).waitFor()
 })

@@ -522,6 +522,20 @@ test('a change is told by its title, and a comparison is missing for one of two 
     'deployed 45c48cc on mainAda',
     'Greet by first namedeployed',
   ])
+  await page.goto(`${page.url().split('?')[0]}/compare`)
+  await page.getByRole('heading', { name: 'Compare versions of titled' }).waitFor()
+  const choices = await page.getByLabel('Earlier').locator('option').allInnerTexts()
+  expect(choices).toEqual([
+    expect.stringMatching(/^45c48cc by /),
+    expect.stringMatching(/^Greet by first name · 8f14e45 by /),
+  ])
+  // A long title does not widen the page of a phone.
+  const long = { ...deployed('c9f0f895fb98ab9159f51fd0297e236d5e1b7c33', daysAgo(0.5)), title: 'word '.repeat(39) }
+  await own.service.addHistory(id, [long])
+  await page.setViewportSize({ width: 320, height: 640 })
+  await page.reload()
+  await page.getByLabel('Later').getByText('word').first().waitFor({ state: 'attached' })
+  expect(await findOverflow(page)).toBe(0)
 })
 
 test.each([

@@ -189,6 +189,20 @@ test('a prompt is made, linked to its file and renamed', async () => {
   await changed.getByText(`${path} in acme/prompts`).waitFor()
 })
 
+test('the recipe of the host of the prompts comes first', async () => {
+  const tenant = await own.service.createTenant()
+  const { key } = await own.service.createKey(tenant, [...scopes])
+  const { page: empty } = await own.open('/settings/webhooks', { key })
+  await empty.getByRole('link', { name: 'Recipes', exact: true }).waitFor()
+  const linked = { name: 'a', repository: 'gitlab.example.com/acme/prompts', path: 'a.md' }
+  expect((await own.service.post('/prompts', key, linked)).status).toBe(201)
+  const { page } = await own.open('/settings/webhooks', { key })
+  const [guide, place] = (
+    (await page.getByRole('link', { name: 'Recipe for GitLab CI' }).getAttribute('href')) as string
+  ).split('#')
+  expect(await (await fetch(`${own.service.url}${guide}`)).text()).toContain(`<h4 id="${place}">GitLab CI</h4>`)
+})
+
 test('the secret of the webhook is made, and another one only after a question', async () => {
   const { page } = await own.open('/settings/webhooks')
   await page.getByText('none yet').waitFor()

@@ -18,9 +18,11 @@ const kinds = { '': 'Two changes, before and after', commit: 'Two commits, side 
 
 /** Compares two versions of a prompt: changes before and after, or commits side by side. */
 export function Compare({ prompt }: { prompt: string }) {
-  const isSideBySide = usePlace().query.get('by') === 'commit'
+  const { query } = usePlace()
+  const isSideBySide = query.get('by') === 'commit'
+  const known = useQuery(getImpact(prompt, { page: readPage(query) }))
   return (
-    <Page title="Compare two versions">
+    <Page title={`Compare versions of ${known.data?.prompt.name ?? prompt}`}>
       <p class="subtitle">
         <a href={hrefOfPrompt(prompt)}>Back to the prompt</a>
       </p>
@@ -38,20 +40,20 @@ export function Compare({ prompt }: { prompt: string }) {
           </button>
         ))}
       </fieldset>
-      {isSideBySide ? <SideBySide prompt={prompt} /> : <TwoChanges prompt={prompt} />}
+      {isSideBySide ? (
+        <SideBySide prompt={prompt} />
+      ) : (
+        <Await query={known}>
+          {(known) =>
+            known.pagination.total_count < 2 ? (
+              <Note title="At least two changes are needed" />
+            ) : (
+              <Choice known={known} />
+            )
+          }
+        </Await>
+      )}
     </Page>
-  )
-}
-
-/** The later change with the earlier. */
-function TwoChanges({ prompt }: { prompt: string }) {
-  const known = useQuery(getImpact(prompt, { page: readPage(usePlace().query) }))
-  return (
-    <Await query={known}>
-      {(known) =>
-        known.pagination.total_count < 2 ? <Note title="At least two changes are needed" /> : <Choice known={known} />
-      }
-    </Await>
   )
 }
 
@@ -62,7 +64,7 @@ function Choice({ known: { data: impacts, pagination, prompt } }: { known: Schem
   const [head, base] = [idOf('head', 0), idOf('base', 1)]
   const options = impacts.map(({ change }): [string, string] => [
     String(change.id),
-    `${nameOf(change)} by ${nameAuthors(change)}, ${formatMoment(change.created_at)}`,
+    `${change.title ? `${change.title} · ` : ''}${nameOf(change)} by ${nameAuthors(change)}, ${formatMoment(change.created_at)}`,
   ])
   const all = (id: string): [string, string][] =>
     options.some(([known]) => known === id) ? options : [...options, [id, `entry ${id}`]]

@@ -1,5 +1,7 @@
 import { useState } from 'preact/hooks'
+import { hostKindOf, splitRepository } from '../../lib/repository_links.ts'
 import { api, get, type Schemas } from '../client/api.ts'
+import { useScopes } from '../client/organisation.ts'
 import { change, useQuery, useSending } from '../client/query.ts'
 import { href, root } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
@@ -21,7 +23,14 @@ export const FromGit = () => (
   </Page>
 )
 
+const recipes = { github: 'GitHub Actions', gitlab: 'GitLab CI', gitea: 'Gitea and Forgejo Actions', bitbucket: null }
+
+/** With the recipe of the host of the most prompts. */
 function Sync() {
+  const query = useQuery(useScopes().includes('prompts:read') ? get('/api/v1/repositories', {}) : undefined)
+  const [linked] = query.data?.data ?? []
+  const kind = linked ? hostKindOf(splitRepository(linked.repository).host) : null
+  const recipe = kind && recipes[kind]
   const command = `PROMPT_SIGNALS_KEY=psk_… prompt-signals sync --url ${urlOf('/').replace(/\/$/, '')}`
   return (
     <section>
@@ -30,8 +39,10 @@ function Sync() {
         <p>
           Records new changes of every linked file. The key is for <strong>ci</strong> (
           <a href={href('/settings/keys')}>keys</a>
-          ). <a href={href('/guides/git#in-a-pipeline')}>Recipes</a> for GitLab, GitHub, Gitea, Forgejo, Jenkins and a
-          hook of the server.
+          ).{' '}
+          {recipe && <a href={href(`/guides/git#${recipe.toLowerCase().replaceAll(' ', '-')}`)}>Recipe for {recipe}</a>}
+          {recipe && ', or '}
+          <a href={href('/guides/git#in-a-pipeline')}>{recipe ? 'another' : 'Recipes'}</a> for any pipeline or server.
         </p>
       </Step>
     </section>
