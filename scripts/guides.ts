@@ -35,6 +35,8 @@ const nameOf = (source: string): string => (source === overview ? 'overview' : b
 function render(text: string, source: string, sources: string[]): string {
   const pathOf = (link: string) => new URL(link, `file:///${source}`).pathname.slice(1)
   const drawn = text.replace(/^```mermaid\n[\s\S]*?^```$/gm, '')
+  // A column without a heading has no heading for a screen reader either.
+  const html = Bun.markdown.html(drawn, { headings: { ids: true } }).replaceAll('<th></th>', '<td></td>')
   return new HTMLRewriter()
     .on('a[href]', {
       element(link) {
@@ -50,7 +52,7 @@ function render(text: string, source: string, sources: string[]): string {
     .on('source', {
       element: (image) => void image.setAttribute('srcset', basename(image.getAttribute('srcset') ?? '')),
     })
-    .transform(Bun.markdown.html(drawn, { headings: { ids: true } }))
+    .transform(html)
 }
 
 function writePage(list: { name: string; title: string }[], current: string, content: string): string {

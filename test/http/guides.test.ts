@@ -22,7 +22,7 @@ test('the guides lead to each other, to their headings and to their images, and 
   expect(pages.size).toBeGreaterThan(10)
   const broken: string[] = []
   for (const [name, text] of pages) {
-    expect(text).not.toMatch(/<script|style=|mermaid/)
+    expect(text).not.toMatch(/<script|style=|mermaid|<th><\/th>/)
     for (const [target, anchor] of linksOf(text)) {
       if (anchor && !pages.get(target || name)?.includes(` id="${anchor}"`)) broken.push(`${name}: ${target}#${anchor}`)
     }
