@@ -64,7 +64,7 @@ test('a prompt says in a sentence what its last change did, with the interval an
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toMatch(
-    /^▲ Better since PR #7: \d\d\.\d → \d\d\.\d % positive \(\+[23]\d\.\d points, between \+\d\d?\.\d and \+\d\d\.\d\)\.$/,
+    /^▲ Better since PR #7: \d\d\.\d → \d\d\.\d\u00a0% positive \(\+[23]\d\.\d points, between \+\d\d?\.\d and \+\d\d\.\d\)\.$/,
   )
   const figures = (await answer.textContent())?.match(/\d+\.\d/g)?.map(Number) as number[]
   expect((figures[1] as number) - (figures[0] as number)).toBeCloseTo(figures[2] as number, 5)
@@ -124,7 +124,7 @@ test('the list of prompts has the rate with its interval and count, the verdict 
   expect((await row.locator('td').allTextContents()).slice(2)).toEqual([
     expect.stringMatching(/^71\s% \(68–74\s%\)1,0\d\d signals$/),
     expect.stringMatching(/^▲ better\+[23]\d\.\d points$/),
-    'merged #7 by Ada, 10 days ago',
+    '#710 days ago, merged #7 by Ada',
   ])
 })
 

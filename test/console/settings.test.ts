@@ -186,7 +186,8 @@ test('a prompt is made, linked to its file and renamed', async () => {
   await changed.getByRole('button', { name: 'Restore goodbye' }).click()
   await page.getByText('No archived prompts').waitFor()
   await page.getByLabel('Show').selectOption('in use')
-  await changed.getByText(`${path} in acme/prompts`).waitFor()
+  await changed.getByText(path, { exact: true }).waitFor()
+  await changed.getByText('acme/prompts, live branch main', { exact: true }).waitFor()
 })
 
 test('the recipe of the host of the prompts comes first', async () => {

@@ -6,8 +6,8 @@ import { FailureNote } from '../parts/states.tsx'
 import { drawLonePoints, drawMarkers, plotOptions } from './plot.ts'
 import { type Interval, type Point, toColumns } from './points.ts'
 
-/** A change that went live, as a flag on the chart. */
-type Marker = { id: number; time: string; label: string; title: string | null | undefined }
+/** Something that happened, as a flag on the chart that leads to an anchor of the page. */
+type Marker = { anchor: string; time: string; label: string; title: string | null | undefined }
 
 /** Flags that would overlap are one, with their number. */
 type Flag = { left: number; markers: Marker[] }
@@ -19,8 +19,8 @@ type SignalsChartProps = {
   /** The name of an interval, as it is shown. */
   nameOf(start: string): string
   onZoom(from: Date, until: Date): void
-  /** A flag was followed to the row of this change. */
-  onFlag(id: number): void
+  /** A flag was followed to its anchor. */
+  onFlag(anchor: string): void
 }
 
 const height = 320
@@ -89,10 +89,10 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
       <div class="flags">
         {flags.map(({ left, markers }) => (
           <a
-            key={markers[0]?.id}
+            key={markers[0]?.anchor}
             class="flag cut"
-            href={`#change-${markers.at(-1)?.id}`}
-            onClick={() => onFlag(markers.at(-1)?.id as number)}
+            href={`#${markers.at(-1)?.anchor}`}
+            onClick={() => onFlag(markers.at(-1)?.anchor as string)}
             style={{ left: `${left}px` }}
             title={markers
               .map(({ label, title, time }) => [label, title, formatMoment(time)].filter(Boolean).join(', '))

@@ -1,64 +1,53 @@
 import { isUnknown } from '../../impact/rate.ts'
-import { nameAuthors } from '../../impact/sentence.ts'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
-import { get, type QueryOf, type Schemas } from '../client/api.ts'
+import { get, type Schemas } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
-import { changeQuery, usePlace } from '../client/router.ts'
-import { Title } from '../parts/change.tsx'
-import { Input, Search, Select } from '../parts/field.tsx'
+import { usePlace } from '../client/router.ts'
+import { Authors, Title } from '../parts/change.tsx'
+import { Select } from '../parts/field.tsx'
+import { Choice, filter, Search, TextFilter, useChoice } from '../parts/filters.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
 import { Found } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
-import { hrefOfChange, PromptLink, Text, When } from '../parts/text.tsx'
+import { hrefOfChange, Ours, PromptLink, When } from '../parts/text.tsx'
 import { Verdict } from '../parts/verdict.tsx'
 import { PageLinks, readPage } from './change_list.tsx'
 import { SignalsLink } from './changes.tsx'
 import { DisabledEndpoints } from './disabled_endpoints.tsx'
+import { FirstSignal, useFirstSignal } from './first_signal.tsx'
 import { NoChanges } from './next_step.tsx'
 import { ranges, readRange } from './ranges.ts'
 
 type ChangesPage = Schemas['ChangeImpactPage']
 type Change = ChangesPage['data'][number]
 
-const verdicts = Object.entries({
-  '': 'any',
-  worse: 'worse',
-  better: 'better',
-  same: 'same',
-  undecided: 'undecided',
-})
-
-const getChanges = (query: QueryOf<'/api/v1/changes'>) => get('/api/v1/changes', { query: { limit: 100, ...query } })
+const verdicts = { '': 'any', worse: 'worse', better: 'better', same: 'same', undecided: 'undecided' }
 
 /** What the changes of all prompts did that went live in a time: bad news first. */
 export function AllChanges() {
   const { query } = usePlace()
   const { name: range, since, until } = readRange(query, new Date())
-  const given = (name: string) => query.get(name) ?? ''
-  const [search, author, verdict] = [given('find'), given('author'), given('verdict')]
-  const filters = {
-    ...{ since: since.toISOString(), until: until?.toISOString() ?? null, search, author },
-    verdict: (verdicts.some(([name]) => name === verdict) ? verdict : '') as Change['verdict'],
-  }
-  const pageAt = (page: number) => getChanges({ ...filters, page })
+  const verdict = useChoice('verdict', verdicts) || null
+  const [search, author] = [query.get('find'), query.get('author')]
+  const filters = { since: since.toISOString(), until: until?.toISOString() ?? null, search, author, verdict }
+  const pageAt = (page: number) => get('/api/v1/changes', { query: { limit: 100, ...filters, page } })
   const changes = useQuery(pageAt(readPage(query)), { keepPrevious: true })
-  const filter = (name: string) => (value: string) => changeQuery({ [name]: value.trim(), page: undefined })
   const controls = (
     <>
-      <Search search={search} label="Prompt" />
-      <Input label="Author" type="search" maxLength={200} defaultValue={author} onTyped={filter('author')} />
-      <Select label="Verdict" value={filters.verdict ?? ''} options={verdicts} onChange={filter('verdict')} />
+      <Search label="Prompt" />
+      <TextFilter label="Author" name="author" />
+      <Choice label="Verdict" name="verdict" options={verdicts} />
       <Select
         label="Time"
         value={range}
         options={Object.entries(ranges).map(([value, { words }]) => [value, words])}
-        onChange={(range) => changeQuery({ range, since: undefined, until: undefined, page: undefined })}
+        onChange={(range) => filter({ range, since: undefined, until: undefined })}
       />
     </>
   )
-  const isFiltered = [search, author, verdict].some((text) => text !== '')
+  const isFiltered = Boolean(search || author || verdict)
   return (
     <Page title="Changes" actions={controls}>
       <DisabledEndpoints />
@@ -75,13 +64,8 @@ export function AllChanges() {
   )
 }
 
-function Changes({
-  page: { data, counts, complete, pagination },
-  isFiltered,
-}: {
-  page: ChangesPage
-  isFiltered: boolean
-}) {
+function Changes({ page, isFiltered }: { page: ChangesPage; isFiltered: boolean }) {
+  const { data, counts, complete, pagination } = page
   const { without_signals: silent, ...told } = counts
   const found = Object.values(told).reduce((sum, count) => sum + count, 0)
   const rows = data.filter(({ signals }) => signals.total > 0)
@@ -90,6 +74,7 @@ function Changes({
   return (
     <>
       <p class="answer">{summaryOf(told)}</p>
+      {found === 0 && data[0] && <Silent change={data[0]} />}
       {rows.length > 0 && <ChangeTable rows={rows} />}
       {rows.length === 0 && pagination.total_count === 0 && <Note title="No changes match" />}
       {silent > 0 && isLast && <p class="muted">{countOf(silent, 'change has', 'changes have')} no signals.</p>}
@@ -103,15 +88,20 @@ function Changes({
   )
 }
 
+/** How to record signals for the newest change, if its prompt has none at all. */
+function Silent({ change: { prompt, change } }: { change: Change }) {
+  const first = useFirstSignal(prompt.id, true)
+  return first === 'known' ? null : (
+    <FirstSignal prompt={prompt.id} commit={change.commit_sha} hasArrived={first === 'arrived'} />
+  )
+}
+
 /** As "3 worse, 5 better, 12 undecided". */
-function summaryOf({ not_compared: first, ...verdicts }: Omit<ChangesPage['counts'], 'without_signals'>) {
-  const words = { worse: 'worse', better: 'better', same: 'the same', undecided: 'undecided' }
-  const parts = Object.entries(words).flatMap(([name, word]) => {
-    const count = verdicts[name as keyof typeof words]
-    return count > 0 ? [`${formatNumber(count)} ${word}`] : []
-  })
-  if (first > 0) parts.push(`${formatNumber(first)} without an earlier one`)
-  return parts.length > 0 ? parts.join(', ') : 'No change with signals'
+function summaryOf(counts: Omit<ChangesPage['counts'], 'without_signals'>) {
+  const { worse, better, same, undecided, not_compared: first } = counts
+  const words = { worse, better, 'the same': same, undecided, 'without an earlier one': first }
+  const parts = Object.entries(words).filter(([, count]) => count > 0)
+  return parts.map(([word, count]) => `${formatNumber(count)} ${word}`).join(', ') || 'No change with signals'
 }
 
 function ChangeTable({ rows }: { rows: Change[] }) {
@@ -130,7 +120,7 @@ function ChangeTable({ rows }: { rows: Change[] }) {
                 <Title change={change} />
               </a>
               <span class="detail">
-                <PromptLink id={prompt.id} name={prompt.name} /> · <Text>{nameAuthors(change)}</Text>,{' '}
+                <PromptLink id={prompt.id} name={prompt.name} /> · <Authors change={change} />,{' '}
                 <When time={change.created_at} />
               </span>
             </>
@@ -140,9 +130,9 @@ function ChangeTable({ rows }: { rows: Change[] }) {
           name: 'What happened',
           isText: true,
           cell: ({ verdict, sentence }) => (
-            <span class="sentence">
-              {verdict && <Verdict isSign verdict={verdict} />} <Text>{sentence}</Text>
-            </span>
+            <>
+              {verdict && <Verdict isSign verdict={verdict} />} <Ours>{sentence}</Ours>
+            </>
           ),
         },
         {

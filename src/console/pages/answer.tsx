@@ -1,22 +1,24 @@
 import type { ComponentChildren } from 'preact'
-import { comparisonKinds, describeChange, nameAuthors } from '../../impact/sentence.ts'
+import { comparisonKinds, describeChange } from '../../impact/sentence.ts'
 import type { Schemas } from '../client/api.ts'
-import { Title } from '../parts/change.tsx'
+import { Authors, Title } from '../parts/change.tsx'
 import { countOf } from '../parts/format.ts'
-import { Text } from '../parts/text.tsx'
+import { Ours } from '../parts/text.tsx'
 import { Verdict, type VerdictName } from '../parts/verdict.tsx'
 
-/** The verdict in a sentence, and what kind of comparison it is. */
+/** What happened in a sentence; for a verdict, also what kind of comparison it comes from. */
 export const Sentence = ({ verdict, text, kind, children }: SentenceProps) => (
   <>
     <p class="answer">
-      {verdict && <Verdict isSign verdict={verdict} />} <Text>{text}</Text>
+      {verdict && <Verdict isSign verdict={verdict} />} <Ours>{text}</Ours>
     </p>
     {children && <p class="detail">{children}</p>}
-    <p class="detail">
-      {comparisonKinds[kind]} <a href="#why">Why that matters</a>
-    </p>
-    <HowWeDecide />
+    {verdict && (
+      <p class="detail">
+        {comparisonKinds[kind]} <a href="#why">Why that matters</a>
+      </p>
+    )}
+    {verdict && <HowWeDecide />}
   </>
 )
 
@@ -31,14 +33,14 @@ type AnswerProps = { impact: Schemas['Impact']; isChosen?: boolean; children?: C
 
 /** What happened since a change went live, or compared with another one. */
 export const Answer = ({ impact, isChosen = false, children }: AnswerProps) => (
-  <Sentence verdict={impact.verdict} text={describeChange(impact, isChosen)} kind="beforeAfter">
+  <Sentence verdict={impact.difference && impact.verdict} text={describeChange(impact, isChosen)} kind="beforeAfter">
     {children ?? (
       <>
-        <Title change={impact.change} /> by <Text>{nameAuthors(impact.change)}</Text>,{' '}
+        <Title change={impact.change} /> by <Authors change={impact.change} />,{' '}
         {countOf(impact.signals.total, 'signal')}
       </>
     )}
-    {impact.wander && `; the rate wanders by ${impact.wander.points.toFixed(1)} points by itself`}
+    {impact.wander && `; without changes, the rate wanders by ${impact.wander.points.toFixed(1)} points`}
   </Sentence>
 )
 

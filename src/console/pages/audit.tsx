@@ -2,7 +2,7 @@ import { get } from '../client/api.ts'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
-import { Id, Moment, Text } from '../parts/text.tsx'
+import { Id, Moment, Named, Text } from '../parts/text.tsx'
 import { Tree } from '../parts/tree.tsx'
 
 /** Who changed what, newest first. */
@@ -15,9 +15,9 @@ export const Audit = () => (
       keyOf={({ id }) => id}
       columns={[
         { name: 'When', cell: ({ created_at }) => <Moment time={created_at} /> },
-        { name: 'Actor', cell: ({ actor, actor_name: name }) => <Named id={actor} name={name} /> },
+        { name: 'Actor', cell: ({ actor, actor_name: name }) => <Who id={actor} name={name} /> },
         { name: 'Action', cell: ({ action }) => action },
-        { name: 'Target', cell: ({ subject, subject_name: name }) => <Named id={subject} name={name} /> },
+        { name: 'Target', cell: ({ subject, subject_name: name }) => <Who id={subject} name={name} /> },
         { name: 'Details', cell: ({ details }) => <Tree isRoot name="details" value={details} /> },
       ]}
     />
@@ -25,11 +25,5 @@ export const Audit = () => (
 )
 
 /** By name where there is one, else by id. */
-const Named = ({ id, name }: { id: string; name: string | null }) => (
-  <>
-    {name !== null && <Text>{name}</Text>}
-    <span class={name === null ? '' : 'detail'}>
-      <Id>{id}</Id>
-    </span>
-  </>
-)
+const Who = ({ id, name }: { id: string; name: string | null }) =>
+  name === null ? <Id>{id}</Id> : <Named name={<Text>{name}</Text>} detail={<Id>{id}</Id>} />

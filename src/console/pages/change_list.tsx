@@ -1,8 +1,8 @@
 import { get, type QueryOf, type Question, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { type Query, useQuery } from '../client/query.ts'
-import { changeQuery, hrefWith, usePlace } from '../client/router.ts'
-import { Input, Select } from '../parts/field.tsx'
+import { hrefWith, usePlace } from '../client/router.ts'
+import { Choice, TextFilter } from '../parts/filters.tsx'
 import { formatNumber } from '../parts/format.ts'
 import { Found, PageLink } from '../parts/list.tsx'
 import { Await, Note } from '../parts/states.tsx'
@@ -40,7 +40,9 @@ export function ChangeList(props: ChangeListProps) {
       <div class="row page-head">
         <h2>Changes</h2>
         <div class="row actions">
-          <ChangeFilters />
+          <Choice label="Action" name="action" options={mayReadHistory ? allActions : liveActions} />
+          <Choice label="Time" name="time" options={times} />
+          <TextFilter label="Branch" name="branch" maxLength={255} />
           <a href={`${hrefOfPrompt(props.prompt)}/compare`}>Compare</a>
         </div>
       </div>
@@ -53,7 +55,7 @@ export function ChangeList(props: ChangeListProps) {
   )
 }
 
-const times = Object.entries({ '': 'any time', chart: 'as in the chart' })
+const times = { '': 'any time', chart: 'as in the chart' }
 
 const liveActions = { '': 'went live', deployed: 'deployed', pr_merged: 'merged' }
 
@@ -62,21 +64,6 @@ const allActions = {
   pr_opened: 'opened',
   pr_closed: 'closed',
   'deployed,pr_merged,pr_opened,pr_closed': 'everything',
-}
-
-/** The filters of the list of changes. */
-function ChangeFilters() {
-  const { query } = usePlace()
-  const actions = useScopes().includes('history:read') ? allActions : liveActions
-  const given = (name: string) => query.get(name) ?? ''
-  const change = (name: string) => (value: string) => changeQuery({ [name]: value.trim(), page: undefined })
-  return (
-    <>
-      <Select label="Action" value={given('action')} options={Object.entries(actions)} onChange={change('action')} />
-      <Select label="Time" value={given('time')} options={times} onChange={change('time')} />
-      <Input label="Branch" type="search" defaultValue={given('branch')} onTyped={change('branch')} />
-    </>
-  )
 }
 
 /** What both lists, that of changes and that of all entries, are narrowed down by. */

@@ -1,18 +1,18 @@
 import type { ComponentChildren } from 'preact'
 import { isUnknown } from '../../impact/rate.ts'
-import { nameAuthors, showDifference } from '../../impact/sentence.ts'
+import { showDifference } from '../../impact/sentence.ts'
 import { findLinks } from '../../lib/repository_links.ts'
 import { DayLines } from '../chart/day_lines.tsx'
 import { reachOf } from '../chart/interval_bar.tsx'
 import { get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { useQuery } from '../client/query.ts'
-import { ChangeLinks, nameOf, Title } from '../parts/change.tsx'
+import { Authors, ChangeLinks, nameOf, Title } from '../parts/change.tsx'
 import { countOf, formatDate, formatNumber, formatPercent } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await } from '../parts/states.tsx'
 import { FoldedTable } from '../parts/table.tsx'
-import { OuterLink, PromptLink, Text, When } from '../parts/text.tsx'
+import { OuterLink, PromptLink, When } from '../parts/text.tsx'
 import { Verdict } from '../parts/verdict.tsx'
 import { WordDiff } from '../parts/word_diff.tsx'
 import { Answer } from './answer.tsx'
@@ -59,7 +59,7 @@ function Origin({ impact: { change, base }, repository, children }: OriginProps)
   const compared = base && (findLinks(repository, change.pr_url)?.compare(base.commit_sha, change.commit_sha) ?? null)
   return (
     <p class="detail subtitle">
-      {children} · <ChangeLinks change={change} repository={repository} /> · <Text>{nameAuthors(change)}</Text>,{' '}
+      {children} · <ChangeLinks change={change} repository={repository} /> · <Authors change={change} />,{' '}
       <When time={change.created_at} />
       {base && compared && (
         <>
@@ -108,40 +108,34 @@ function Evidence({ days, health }: ChangeDays) {
           <p class="detail">By the signals up to each day. Computed from the data as it is today.</p>
         </>
       )}
-      <Health health={health} />
-      {days.length > 0 && <DayTable days={days} />}
+      <p class="detail">
+        {countOf(health.change.days, 'day')} with signals since it went live
+        {health.base && `, ${countOf(health.base.days, 'day')} before`}. {describeNamed(health.change.named)}
+      </p>
+      {days.length > 0 && (
+        <FoldedTable
+          caption="Difference over time"
+          rows={days.toReversed()}
+          keyOf={({ date }) => date}
+          columns={[
+            { name: 'Day (UTC)', cell: ({ date }) => formatDate(date) },
+            { name: 'Verdict', cell: ({ verdict }) => verdict && <Verdict verdict={verdict} /> },
+            { name: 'Difference in points', cell: ({ difference }) => difference && pointsOf(difference) },
+            { name: 'Signals', isFigure: true, cell: ({ positive, negative }) => formatNumber(positive + negative) },
+          ]}
+        />
+      )}
     </section>
   )
 }
 
 /** The values at the top of the chart. */
-const scales = [0.05, 0.1, 0.2, 0.3, 0.4, 0.6]
-
-const DayTable = ({ days }: { days: Day[] }) => (
-  <FoldedTable
-    caption="Difference over time"
-    rows={days.toReversed()}
-    keyOf={({ date }) => date}
-    columns={[
-      { name: 'Day (UTC)', cell: ({ date }) => formatDate(date) },
-      { name: 'Verdict', cell: ({ verdict }) => verdict && <Verdict verdict={verdict} /> },
-      { name: 'Difference in points', cell: ({ difference }) => difference && pointsOf(difference) },
-      { name: 'Signals', isFigure: true, cell: ({ positive, negative }) => formatNumber(positive + negative) },
-    ]}
-  />
-)
+const scales = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 
 function pointsOf(difference: NonNullable<Day['difference']>): string {
   const { points, low, high } = showDifference({ value: 0, low: 0, high: 0 }, difference)
   return isUnknown(difference) ? points : `${points} (${low} to ${high})`
 }
-
-const Health = ({ health: { base, change } }: Pick<ChangeDays, 'health'>) => (
-  <p class="detail">
-    {countOf(change.days, 'day')} with signals since it went live
-    {base && `, ${countOf(base.days, 'day')} before`}. {describeNamed(change.named)}
-  </p>
-)
 
 /** How the signals came to belong to the change. */
 function describeNamed(share: number | null): string {

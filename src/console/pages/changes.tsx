@@ -1,10 +1,10 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { isUnknown } from '../../impact/rate.ts'
-import { nameAuthors, showDifference } from '../../impact/sentence.ts'
+import { showDifference } from '../../impact/sentence.ts'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
 import type { Schemas } from '../client/api.ts'
 import { href } from '../client/router.ts'
-import { ChangeLinks } from '../parts/change.tsx'
+import { Authors, ChangeLinks } from '../parts/change.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
 import { Table } from '../parts/table.tsx'
 import { hrefOfChange, Text, When } from '../parts/text.tsx'
@@ -18,6 +18,9 @@ export const toRow = (impact: Impact): ChangeRow => ({ change: impact.change, im
 
 type ChangesProps = { prompt: string; repository: string | null; rows: ChangeRow[] }
 
+/** The anchor of a change's row. */
+export const anchorOf = ({ id }: Pick<Schemas['HistoryEntry'], 'id'>): string => `change-${id}`
+
 /** The changes of a prompt with what each did. The intervals are drawn on one scale. */
 export function Changes({ prompt, repository, rows }: ChangesProps) {
   const reach = reachOf(rows.map(({ impact }) => impact?.difference ?? null))
@@ -27,7 +30,7 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
       caption="Changes"
       rows={rows}
       keyOf={({ change }) => change.id}
-      idOf={({ change }) => `change-${change.id}`}
+      idOf={({ change }) => anchorOf(change)}
       columns={[
         {
           name: 'Change',
@@ -42,7 +45,7 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
                 )}
                 <ChangeLinks change={change} repository={repository} />
                 <span class="detail">
-                  <Text>{nameAuthors(change)}</Text>, <When time={change.created_at} />
+                  <Authors change={change} />, <When time={change.created_at} />
                   {detail && !change.title && (
                     <>
                       {' · '}

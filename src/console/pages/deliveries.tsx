@@ -7,7 +7,7 @@ import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { FailureNote, Note } from '../parts/states.tsx'
 import { actionsColumn } from '../parts/table.tsx'
-import { Id, Moment, Text, When } from '../parts/text.tsx'
+import { Id, Moment, Named, Ours, Text, When } from '../parts/text.tsx'
 
 type Delivery = Schemas['WebhookDelivery']
 
@@ -26,11 +26,7 @@ export function Deliveries({ endpoint }: { endpoint: string }) {
   return (
     <Page title="Deliveries">
       <p class="subtitle">
-        {shown && (
-          <>
-            <Text>{shown.url}</Text> ·{' '}
-          </>
-        )}
+        {shown && <Ours>{`${shown.url} · `}</Ours>}
         <a href={hrefWith({ endpoint: undefined, cursor: undefined })}>All endpoints</a>
       </p>
       {failure && <FailureNote failure={failure} />}
@@ -40,17 +36,7 @@ export function Deliveries({ endpoint }: { endpoint: string }) {
         empty={() => <Note title="Nothing was sent in the last 14 days" />}
         keyOf={({ id }) => id}
         columns={[
-          {
-            name: 'Event',
-            cell: ({ id, type }) => (
-              <>
-                {type}
-                <span class="detail">
-                  <Id>{id}</Id>
-                </span>
-              </>
-            ),
-          },
+          { name: 'Event', cell: ({ id, type }) => <Named name={type} detail={<Id>{id}</Id>} /> },
           { name: 'When', cell: ({ created_at }) => <Moment time={created_at} /> },
           { name: 'Status', cell: (delivery) => <Status delivery={delivery} /> },
           { name: 'Last response', cell: (delivery) => <Response delivery={delivery} /> },
@@ -86,22 +72,16 @@ const maxShown = 80
 /** The begin of a response; the rest, which may be a page of HTML, is folded. */
 function Response({ delivery: { response_code: code, response_text: text } }: { delivery: Delivery }) {
   if (code === null && text === null) return <span class="muted">none yet</span>
+  if (text === null || text.length <= maxShown) return <Named name={code} detail={text && <Text>{text}</Text>} />
   return (
     <>
       {code}
-      {text !== null && text.length > maxShown && (
-        <details>
-          <summary class="fine">
-            <Text>{`${text.slice(0, maxShown)}…`}</Text>
-          </summary>
-          <Text>{text}</Text>
-        </details>
-      )}
-      {text !== null && text.length <= maxShown && (
-        <span class="detail">
-          <Text>{text}</Text>
-        </span>
-      )}
+      <details>
+        <summary class="fine">
+          <Text>{`${text.slice(0, maxShown)}…`}</Text>
+        </summary>
+        <Text>{text}</Text>
+      </details>
     </>
   )
 }

@@ -3,6 +3,7 @@ import { useScopes } from '../client/organisation.ts'
 import { useQuery, useSending } from '../client/query.ts'
 import { href } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
+import { countOf } from '../parts/format.ts'
 import { FailureNote, Note } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
 import { changeEndpoint } from './endpoint_forms.tsx'
@@ -26,10 +27,7 @@ export function DisabledEndpoints() {
   const disabled = (data?.data ?? []).filter(({ disabled_reason: reason }) => reason && reason !== 'requested')
   if (disabled.length === 0) return null
   return (
-    <Note
-      title={disabled.length === 1 ? 'An endpoint was disabled' : `${disabled.length} endpoints were disabled`}
-      role="alert"
-    >
+    <Note title={countOf(disabled.length, 'endpoint was disabled', 'endpoints were disabled')} role="alert">
       {disabled.map((endpoint) => (
         <p key={endpoint.id} class="row">
           <span>

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { answerOf, api, type Schemas } from '../client/api.ts'
 import { change } from '../client/query.ts'
 import { FormDialog } from '../parts/dialog.tsx'
-import { Input, Select } from '../parts/field.tsx'
+import { Checks, Input, Select } from '../parts/field.tsx'
 import { RotateForm, SecretForm } from '../parts/secret_form.tsx'
 import { Note } from '../parts/states.tsx'
 import { Text } from '../parts/text.tsx'
@@ -35,18 +35,13 @@ const events: Record<EventType, string> = {
 function Choices({ chosen }: { chosen: Pick<Endpoint, 'events' | 'prompts'> }) {
   return (
     <>
-      <fieldset>
-        <legend>Events</legend>
-        <span class="detail">Choose none for all.</span>
-        {(Object.keys(events) as EventType[]).map((type) => (
-          <label key={type} class="row check">
-            <input type="checkbox" name="event" value={type} defaultChecked={chosen.events?.includes(type) ?? false} />
-            <span>
-              {events[type]} <code>{type}</code>
-            </span>
-          </label>
-        ))}
-      </fieldset>
+      <Checks
+        legend="Events"
+        hint="Choose none for all."
+        name="event"
+        options={Object.entries(events).map(([type, meaning]) => [type, meaning, type])}
+        chosen={chosen.events ?? []}
+      />
       <PromptFields chosen={chosen.prompts ?? []} />
     </>
   )

@@ -3,11 +3,12 @@ import { useScopes } from '../client/organisation.ts'
 import { hrefWith, usePlace } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
 import { useDialog } from '../parts/dialog.tsx'
+import { countOf } from '../parts/format.ts'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
 import { actionsColumn } from '../parts/table.tsx'
-import { Moment, Text, When } from '../parts/text.tsx'
+import { Moment, Named, Text, When } from '../parts/text.tsx'
 import { Deliveries } from './deliveries.tsx'
 import { DisabledEndpoints, disabledReasons } from './disabled_endpoints.tsx'
 import { EditEndpoint, kinds, NewEndpoint, RemoveEndpoint, RotateEndpoint, TestEndpoint } from './endpoint_forms.tsx'
@@ -71,10 +72,7 @@ const Url = ({ endpoint: { id, url, kind } }: { endpoint: Endpoint }) => (
 )
 
 const Events = ({ endpoint: { events, prompts } }: { endpoint: Endpoint }) => (
-  <>
-    {events?.join(', ') ?? 'all'}
-    {prompts && <span class="detail">of {prompts.length === 1 ? '1 prompt' : `${prompts.length} prompts`}</span>}
-  </>
+  <Named name={events?.join(', ') ?? 'all'} detail={prompts && `of ${countOf(prompts.length, 'prompt')}`} />
 )
 
 function State({ endpoint }: { endpoint: Endpoint }) {
@@ -89,15 +87,11 @@ function State({ endpoint }: { endpoint: Endpoint }) {
   }
   return (
     <>
-      {failing_since_at ? (
-        <>
-          Failing
-          <span class="detail">
-            since <Moment time={failing_since_at} />
-          </span>
-        </>
-      ) : (
-        'Enabled'
+      {failing_since_at ? 'Failing' : 'Enabled'}
+      {failing_since_at && (
+        <span class="detail">
+          since <Moment time={failing_since_at} />
+        </span>
       )}
       {oldEnds && new Date(oldEnds) > new Date() && (
         <span class="detail">

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
 import { get } from '../client/api.ts'
+import { useScopes } from '../client/organisation.ts'
 import { refresh, useQuery } from '../client/query.ts'
 import { href } from '../client/router.ts'
-import { CopyButton } from '../parts/copy.tsx'
-import { Command } from '../parts/text.tsx'
+import { Copied } from '../parts/copy.tsx'
 
 const lookMs = 3_000
 
@@ -34,6 +34,7 @@ const quoted = (commit: string): string => JSON.stringify(commit).slice(1, -1).r
 type FirstSignalProps = { prompt: string; commit?: string | undefined; hasArrived: boolean }
 
 export function FirstSignal({ prompt, commit, hasArrived }: FirstSignalProps) {
+  const mayCreate = useScopes().includes('keys:write')
   const root = new URL(href('/'), location.href).href.replace(/\/$/, '')
   const command = `curl -X POST -H "Authorization: Bearer $KEY" \\
   -H 'Content-Type: application/json' \\
@@ -50,7 +51,8 @@ await client.signals.record('${prompt}', 'positive', { commit: ${commit ? `'${qu
       {!hasArrived && (
         <>
           <p>
-            Put a <a href={href('/settings/keys')}>key</a> for <strong>app</strong> into <code>KEY</code>
+            Put a {mayCreate ? <a href={href('/settings/keys')}>key</a> : 'key'} for <strong>app</strong> into{' '}
+            <code>KEY</code>
             {!commit && (
               <>
                 , the deployed commit into <code>COMMIT</code>
@@ -58,15 +60,9 @@ await client.signals.record('${prompt}', 'positive', { commit: ${commit ? `'${qu
             )}
             , and record one. By its commit, a signal counts for the right change:
           </p>
-          <div class="copied">
-            <Command>{command}</Command>
-            <CopyButton text={command} of="the command" />
-          </div>
+          <Copied text={command} of="the command" />
           <p>Or with the client for JavaScript:</p>
-          <div class="copied">
-            <Command>{lines}</Command>
-            <CopyButton text={lines} of="the lines of JavaScript" />
-          </div>
+          <Copied text={lines} of="the lines of JavaScript" />
         </>
       )}
     </div>

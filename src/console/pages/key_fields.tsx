@@ -1,9 +1,8 @@
 import { scopes as allScopes, type Scope } from '../../lib/scopes.ts'
 import type { Schemas } from '../client/api.ts'
 import { useOwnKey, usePrompts, useScopes } from '../client/organisation.ts'
-import { Input, Lines, Select } from '../parts/field.tsx'
+import { Checks, Input, Lines, Select } from '../parts/field.tsx'
 import { meanings } from '../parts/scopes.ts'
-import { Text } from '../parts/text.tsx'
 
 type Restrictions = Pick<Schemas['ApiKey'], 'origins' | 'prompts' | 'monthly_limit'>
 
@@ -43,20 +42,15 @@ export function readExpiry(form: FormData): string | null {
 /** The scopes that the current key may grant. */
 export function ScopeFields({ held = [], isHidden = false }: { held?: Scope[]; isHidden?: boolean }) {
   const grantable = useScopes()
+  const offered = allScopes.filter((scope) => grantable.includes(scope))
   return (
-    <fieldset hidden={isHidden}>
-      <legend>Permissions</legend>
-      {allScopes
-        .filter((scope) => grantable.includes(scope))
-        .map((scope) => (
-          <label key={scope} class="row check">
-            <input type="checkbox" name="scopes" value={scope} defaultChecked={held.includes(scope)} />
-            <span>
-              {meanings[scope]} <code>{scope}</code>
-            </span>
-          </label>
-        ))}
-    </fieldset>
+    <Checks
+      legend="Permissions"
+      name="scopes"
+      options={offered.map((scope) => [scope, meanings[scope], scope])}
+      chosen={held}
+      isHidden={isHidden}
+    />
   )
 }
 
@@ -93,20 +87,14 @@ export function PromptFields({ chosen }: { chosen: string[] }) {
   return (
     <>
       {listed.length > 0 && (
-        <fieldset>
-          <legend>Prompts</legend>
-          <span class="detail">Choose none for all.</span>
-          <div class="choices">
-            {listed.map(({ id, name, repository }) => (
-              <label key={id} class="row check">
-                <input type="checkbox" name="prompts" value={id} defaultChecked={chosen.includes(id)} />
-                <span>
-                  <Text>{name}</Text> {repository && <span class="muted">{repository}</span>}
-                </span>
-              </label>
-            ))}
-          </div>
-        </fieldset>
+        <Checks
+          legend="Prompts"
+          hint="Choose none for all."
+          name="prompts"
+          options={listed.map(({ id, name, repository }) => [id, name, repository])}
+          chosen={chosen}
+          isLong
+        />
       )}
       {isIncomplete && (
         <Lines

@@ -73,15 +73,10 @@ function State({ apiKey }: { apiKey: Key }) {
       </span>
     )
   }
+  const words = replaced_by ? 'Replaced, ends' : 'Expires'
   return (
     <>
-      {expires_at ? (
-        <>
-          {replaced_by ? 'Replaced, ends' : 'Expires'} <When time={expires_at} />
-        </>
-      ) : (
-        'Active'
-      )}
+      {expires_at ? words : 'Active'} {expires_at && <When time={expires_at} />}
       {monthly_limit !== null && <span class="detail">up to {countOf(monthly_limit, 'signal')} per month</span>}
     </>
   )

@@ -4,9 +4,9 @@ import { get, type Schemas } from '../client/api.ts'
 import { useOwnKey, useScopes } from '../client/organisation.ts'
 import { useQuery } from '../client/query.ts'
 import { href } from '../client/router.ts'
-import { CopyButton } from '../parts/copy.tsx'
+import { Copied } from '../parts/copy.tsx'
 import { Await, Note } from '../parts/states.tsx'
-import { Command, Text } from '../parts/text.tsx'
+import { Text } from '../parts/text.tsx'
 
 /** A text of an organisation as one word of a shell. */
 export const quote = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
@@ -17,10 +17,7 @@ type StepProps = { title: string; command: string; of?: string; children?: Compo
 export const Step = ({ title, command, of = 'the command', children }: StepProps) => (
   <Note title={title}>
     {children}
-    <div class="copied">
-      <Command>{command}</Command>
-      <CopyButton text={command} of={of} />
-    </div>
+    <Copied text={command} of={of} />
   </Note>
 )
 

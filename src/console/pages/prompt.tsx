@@ -11,11 +11,12 @@ import { countOf, formatExactPercent } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { FoldedTable } from '../parts/table.tsx'
-import { Code, Text } from '../parts/text.tsx'
+import { Code, Ours } from '../parts/text.tsx'
 import { countColumns, rateColumn } from '../parts/verdict.tsx'
 import { Answer } from './answer.tsx'
 import { ChangeList, changesPerPage, getImpact } from './change_list.tsx'
 import { ChangePage } from './change_page.tsx'
+import { anchorOf } from './changes.tsx'
 import { FirstSignal, useFirstSignal } from './first_signal.tsx'
 import { NoHistory } from './next_step.tsx'
 import { NotFound } from './not_found.tsx'
@@ -52,34 +53,35 @@ function WholePrompt({ prompt: id }: { prompt: string }) {
   const reasons = useQuery(statsBy(reasonsField), { keepPrevious: true })
   const first = useFirstSignal(id, stats.data?.data.every(({ total }) => total === 0) ?? false)
   const { name, repository = null, path: file, live_branch: branch } = impact.data?.prompt ?? {}
+  const places = [file && `${file} in ${repository}`, branch && `live branch ${branch}`].filter((one) => one != null)
   const [latest] = impact.data?.data ?? []
+  const totals = stats.data?.totals
   if (impact.failure?.kind === 'missing') {
     return <NotFound what="Prompt">It does not exist, or belongs to another organisation.</NotFound>
   }
   return (
     <Page title={name ?? id} actions={first !== 'awaited' && <RangeControls range={range} />}>
       <p class="detail subtitle">
-        <Code>{id}</Code>
-        {repository && file && (
-          <>
-            {' · '}
-            <Text>{file}</Text> in <Text>{repository}</Text>
-          </>
-        )}
-        {branch && (
-          <>
-            {' · '}live branch <Text>{branch}</Text>
-          </>
-        )}
-        {' · '}
+        <Code>{id}</Code> ·{' '}
+        {places.map((place) => (
+          <Ours key={place}>{`${place} · `}</Ours>
+        ))}
         <a href={href(`/signals?${new URLSearchParams({ prompt: id })}`)}>View signals</a>
       </p>
       <Await query={impact}>
         {({ prompt, rate_changed: rateChanged }) => (
           <>
             {latest && <Answer impact={latest} />}
-            {rateChanged && <p class="answer">{describeRateChange(rateChanged)}</p>}
-            {!latest && stats.data && <Totals totals={stats.data.totals} />}
+            {rateChanged && (
+              <p class="answer" id={rateChangeAnchor} tabIndex={-1}>
+                <Ours>{describeRateChange(rateChanged)}</Ours>
+              </p>
+            )}
+            {!latest && totals?.rate != null && (
+              <p class="answer">
+                {formatExactPercent(totals.rate)} positive, {countOf(totals.total, 'signal')} in this range.
+              </p>
+            )}
             {!latest && <NoHistory prompt={prompt} />}
           </>
         )}
@@ -88,22 +90,18 @@ function WholePrompt({ prompt: id }: { prompt: string }) {
         <FirstSignal prompt={id} commit={latest?.change.commit_sha} hasArrived={first === 'arrived'} />
       )}
       {first !== 'awaited' && (
-        <Await query={stats}>{(data) => <Evidence stats={data} range={range} {...flagged} />}</Await>
+        <Await query={stats}>
+          {(data) => (
+            <Evidence stats={data} range={range} rateChanged={impact.data?.rate_changed ?? null} {...flagged} />
+          )}
+        </Await>
       )}
       <Reasons prompt={id} range={range} split={reasons.data?.by} />
       {latest && <ChangeList prompt={id} repository={repository} />}
-      {first === 'known' && <Split field={split} split={split ? stats.data?.by : undefined} />}
+      {first === 'known' && <Split prompt={id} field={split} split={split ? stats.data?.by : undefined} />}
     </Page>
   )
 }
-
-/** The rate of a prompt without changes, which has no verdict. */
-const Totals = ({ totals: { rate, total } }: Pick<Schemas['SignalStats'], 'totals'>) =>
-  rate === null ? null : (
-    <p class="answer">
-      {formatExactPercent(rate)} positive, {countOf(total, 'signal')} in this range.
-    </p>
-  )
 
 /** The changes of a range, for their flags; and how many more there are, which are too many for that. */
 function useFlagged(prompt: string, newest: Schemas['ImpactPage'] | undefined, { since, until }: Range) {
@@ -148,33 +146,44 @@ function RangeControls({ range }: { range: ReturnType<typeof readRange> }) {
 
 const intervals: Interval[] = ['hour', 'day', 'week', 'month']
 
-type EvidenceProps = { stats: Schemas['SignalStats']; range: Range; changes: Schemas['Impact'][]; unflagged: number }
+const rateChangeAnchor = 'rate-change'
+
+type EvidenceProps = {
+  stats: Schemas['SignalStats']
+  range: Range
+  rateChanged: Schemas['ImpactPage']['rate_changed']
+  changes: Schemas['Impact'][]
+  unflagged: number
+}
 
 /** The signals over time, as a chart and as a table. */
-function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
+function Evidence({ stats, range, rateChanged, changes, unflagged }: EvidenceProps) {
   const { interval, since, until } = range
   const points = useMemo(() => withoutEmptyStart(stats.data), [stats])
-  const markers = useMemo(
-    () =>
-      changes.map(({ change }) => ({
-        id: change.id,
-        time: change.created_at,
-        label: nameOf(change),
-        title: change.title,
-      })),
-    [changes],
-  )
+  const markers = useMemo(() => {
+    const flags = changes.map(({ change }) => ({
+      anchor: anchorOf(change),
+      time: change.created_at,
+      label: nameOf(change),
+      title: change.title,
+    }))
+    if (!rateChanged) return flags
+    return [
+      ...flags,
+      { anchor: rateChangeAnchor, time: rateChanged.from, label: 'not in git', title: 'the rate changed' },
+    ]
+  }, [changes, rateChanged])
   if (points.length === 0) return <Note title="No signals in this range" />
   const name = (start: string) => nameOfInterval(start, interval)
   const zoom = (from: Date, until: Date) =>
     changeQuery({ range: undefined, by: undefined, since: from.toISOString(), until: until.toISOString() })
   // Of the changes in the time of the chart each has its page, whatever is listed at the moment.
-  const list = (id: number) => {
-    if (document.getElementById(`change-${id}`)) return
+  const list = (anchor: string) => {
+    if (document.getElementById(anchor)) return
     const listed = changes.filter(
       ({ change: { created_at: time } }) => new Date(time) >= since && (!until || new Date(time) <= until),
     )
-    const page = Math.floor(listed.findIndex(({ change }) => change.id === id) / changesPerPage) + 1
+    const page = Math.floor(listed.findIndex(({ change }) => anchorOf(change) === anchor) / changesPerPage) + 1
     changeQuery({ action: undefined, branch: undefined, time: 'chart', page: page > 1 ? String(page) : undefined })
   }
   return (

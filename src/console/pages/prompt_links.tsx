@@ -1,36 +1,34 @@
 import { api, get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { change, useSending } from '../client/query.ts'
-import { changeQuery, usePlace } from '../client/router.ts'
+import { usePlace } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
 import { FormDialog, useDialog } from '../parts/dialog.tsx'
-import { Input, Search, Select } from '../parts/field.tsx'
+import { Input } from '../parts/field.tsx'
+import { Choice, Search, useChoice } from '../parts/filters.tsx'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { FailureNote, Note } from '../parts/states.tsx'
 import { actionsColumn } from '../parts/table.tsx'
-import { Code, PromptLink, Text, When } from '../parts/text.tsx'
+import { Code, Named, Ours, PromptLink, Text, When } from '../parts/text.tsx'
 import { NoPrompts } from './next_step.tsx'
 
 type Prompt = Schemas['Prompt']
+
+const shown = { '': 'in use', true: 'archived' }
 
 /** The prompts of the organisation and the files that they are kept in. */
 export function PromptLinks() {
   const { query } = usePlace()
   const search = query.get('find') ?? ''
-  const archived = query.get('archived') === 'true' ? 'true' : 'false'
+  const archived = useChoice('archived', shown) || 'false'
   const mayChange = useScopes().includes('prompts:write')
   const { dialog, show } = useDialog()
   const { failure, send } = useSending()
   const controls = (
     <>
-      <Search search={search} />
-      <Select
-        label="Show"
-        value={archived}
-        options={Object.entries({ false: 'in use', true: 'archived' })}
-        onChange={(value) => changeQuery({ archived: value === 'true' ? value : undefined, cursor: undefined })}
-      />
+      <Search />
+      <Choice label="Show" name="archived" options={shown} />
       {mayChange && <Button look="primary" does="New prompt" onClick={() => show(EditPrompt, {})} />}
     </>
   )
@@ -54,14 +52,7 @@ export function PromptLinks() {
         columns={[
           {
             name: 'Name',
-            cell: ({ id, name }) => (
-              <>
-                <PromptLink id={id} name={name} />
-                <span class="detail">
-                  <Code>{id}</Code>
-                </span>
-              </>
-            ),
+            cell: ({ id, name }) => <Named name={<PromptLink id={id} name={name} />} detail={<Code>{id}</Code>} />,
           },
           { name: 'File', cell: (prompt) => <File prompt={prompt} /> },
           { name: 'Created', cell: ({ created_at }) => <When time={created_at} /> },
@@ -87,30 +78,23 @@ function archive({ id, archived }: Prompt) {
   return change<unknown>(asked, '/api/v1/prompts', '/api/v1/impact')
 }
 
-const File = ({
-  prompt: { repository, path, file_state: state, file_moved_to: movedTo, live_branch: branch },
-}: {
-  prompt: Prompt
-}) =>
-  repository && path ? (
+function File({ prompt }: { prompt: Prompt }) {
+  const { repository, path, file_state: state, file_moved_to: movedTo, live_branch: branch } = prompt
+  if (!repository || !path) return <span class="muted">not linked</span>
+  const place = branch ? `${repository}, live branch ${branch}` : repository
+  const renamed = state === 'renamed' && `The file was renamed${movedTo ? ` to ${movedTo}` : ''}.`
+  const problem = state === 'removed' ? 'The file was removed.' : renamed
+  return (
     <>
-      <Text>{path}</Text> <span class="muted">in</span> <Text>{repository}</Text>
-      {branch && (
+      <Named name={<Text>{path}</Text>} detail={<Text>{place}</Text>} />
+      {problem && (
         <span class="detail">
-          live branch <Text>{branch}</Text>
-        </span>
-      )}
-      {state === 'removed' && <span class="detail">The file was removed.</span>}
-      {state === 'renamed' && (
-        <span class="detail">
-          The file was renamed{movedTo && ' to '}
-          {movedTo && <Text>{movedTo}</Text>}.
+          <Ours>{problem}</Ours>
         </span>
       )}
     </>
-  ) : (
-    <span class="muted">not linked</span>
   )
+}
 
 function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
   const submit = (form: FormData) => {

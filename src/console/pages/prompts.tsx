@@ -1,20 +1,20 @@
 import { showDifference } from '../../impact/sentence.ts'
 import { Sparkline } from '../chart/sparkline.tsx'
 import { get } from '../client/api.ts'
-import { changeQuery, usePlace } from '../client/router.ts'
-import { ChangeLine } from '../parts/change.tsx'
-import { Search, Select } from '../parts/field.tsx'
+import { usePlace } from '../client/router.ts'
+import { ChangeLine, Title } from '../parts/change.tsx'
+import { Choice, Search, useChoice } from '../parts/filters.tsx'
 import { countOf } from '../parts/format.ts'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
-import { hrefOfChange, PromptLink, Text } from '../parts/text.tsx'
+import { hrefOfChange, Named, PromptLink, Text } from '../parts/text.tsx'
 import { Rate, Verdict } from '../parts/verdict.tsx'
 import { NoPrompts } from './next_step.tsx'
 
-/** The orders of the interface, and its own without one. */
+/** The orders of the interface, whose own is the newest first. */
 const orders = {
-  last_change: 'last change',
+  '': 'last change',
   effect: 'effect, worse first',
   name: 'name',
   rate: 'lowest rate',
@@ -22,22 +22,19 @@ const orders = {
   newest: 'newest prompt',
 }
 
-const kindNames = { '': 'all', signals: 'with signals', worse: 'worse', better: 'better' }
-const kinds = Object.entries(kindNames)
+const kinds = { '': 'all', signals: 'with signals', worse: 'worse', better: 'better' }
 
 /** Every prompt: its signals of the last 30 days, and the effect of its last change. */
 export function Prompts() {
-  const { query } = usePlace()
-  const sort = query.get('sort') ?? ''
-  const order = Object.hasOwn(orders, sort) ? (sort as keyof typeof orders) : 'last_change'
-  const search = query.get('find') ?? ''
-  const show = kinds.some(([kind]) => kind === query.get('show')) ? (query.get('show') as keyof typeof kindNames) : ''
-  const choose = (sort: string) => changeQuery({ sort: sort === 'last_change' ? undefined : sort, cursor: undefined })
+  const order = useChoice('sort', orders)
+  const sort = order === 'newest' ? null : order || 'last_change'
+  const show = useChoice('show', kinds) || null
+  const search = usePlace().query.get('find')
   const controls = (
     <>
-      <Search search={search} />
-      <Select label="Show" value={show} options={kinds} onChange={(show) => changeQuery({ show, cursor: undefined })} />
-      <Select label="Sort by" value={order} options={Object.entries(orders)} onChange={choose} />
+      <Search />
+      <Choice label="Show" name="show" options={kinds} />
+      <Choice label="Sort by" name="sort" options={orders} />
     </>
   )
   return (
@@ -45,11 +42,7 @@ export function Prompts() {
       <List
         caption="Prompts"
         hasLines
-        pageAt={(cursor) =>
-          get('/api/v1/impact', {
-            query: { limit: 100, sort: order === 'newest' ? null : order, show: show || null, search, cursor },
-          })
-        }
+        pageAt={(cursor) => get('/api/v1/impact', { query: { limit: 100, sort, show, search, cursor } })}
         keepPrevious
         words={['First page', 'Next page']}
         empty={() =>
@@ -60,14 +53,10 @@ export function Prompts() {
           {
             name: 'Prompt',
             cell: ({ prompt }) => (
-              <>
-                <PromptLink id={prompt.id} name={prompt.name} />
-                {saysMore(prompt) && (
-                  <span class="detail cut">
-                    <Text>{prompt.path as string}</Text>
-                  </span>
-                )}
-              </>
+              <Named
+                name={<PromptLink id={prompt.id} name={prompt.name} />}
+                detail={saysMore(prompt) && <Text>{prompt.path as string}</Text>}
+              />
             ),
           },
           { name: '30 days', cell: ({ recent }) => recent.total > 0 && <Sparkline days={recent.days} /> },
@@ -75,10 +64,7 @@ export function Prompts() {
             name: 'Positive',
             cell: ({ recent: { rate, total } }) =>
               rate ? (
-                <>
-                  <Rate rate={rate} />
-                  <span class="detail">{countOf(total, 'signal')}</span>
-                </>
+                <Named name={<Rate rate={rate} />} detail={countOf(total, 'signal')} />
               ) : (
                 <span class="muted">no signals yet</span>
               ),
@@ -88,28 +74,24 @@ export function Prompts() {
             cell: ({ latest }) =>
               latest?.verdict &&
               latest.rate && (
-                <>
-                  <Verdict verdict={latest.verdict} />
-                  {latest.difference && (
-                    <span class="detail">{showDifference(latest.rate, latest.difference).points} points</span>
-                  )}
-                </>
+                <Named
+                  name={<Verdict verdict={latest.verdict} />}
+                  detail={latest.difference && `${showDifference(latest.rate, latest.difference).points} points`}
+                />
               ),
           },
           {
             name: 'Last change',
             cell: ({ prompt, latest }) =>
               latest ? (
-                <>
-                  {latest.change.title && (
-                    <a class="cut change-title" href={hrefOfChange(prompt.id, latest.change.id)}>
-                      <Text>{latest.change.title}</Text>
+                <Named
+                  name={
+                    <a class="change-title" href={hrefOfChange(prompt.id, latest.change.id)}>
+                      <Title change={latest.change} />
                     </a>
-                  )}
-                  <span class={latest.change.title ? 'detail cut' : 'cut'}>
-                    <ChangeLine change={latest.change} />
-                  </span>
-                </>
+                  }
+                  detail={<ChangeLine change={latest.change} />}
+                />
               ) : (
                 <span class="muted">none recorded</span>
               ),

@@ -28,12 +28,10 @@ export function Reasons({ prompt, range: { since, until }, split }: ReasonsProps
       <ul class="reasons">
         {reasons.slice(0, mostReasons).map(({ value, negative }) => (
           <li key={value}>
-            <a href={signalsOf(value)}>
+            <a class="clamp" href={signalsOf(value)}>
               <Text>{value}</Text>
             </a>
-            <span class="reason-bar">
-              <span style={{ width: `${(100 * negative) / first.negative}%` }} />
-            </span>
+            <meter high={0} optimum={0} max={first.negative} value={negative} aria-hidden="true" />
             <span class="figure">{countOf(negative, 'signal')}</span>
           </li>
         ))}

@@ -38,7 +38,7 @@ export function SideBySide({ prompt }: { prompt: string }) {
       {({ by }) => {
         const commits = by?.values ?? []
         const base = query.get('base') ?? commits[0]?.value ?? ''
-        const head = query.get('head') ?? commits[1]?.value ?? ''
+        const head = query.get('head') ?? commits.find(({ value }) => !isShort(value, base))?.value ?? ''
         return (
           <>
             <Choice key={`${base} ${head}`} base={base} head={head} commits={commits} />
@@ -58,6 +58,9 @@ export function SideBySide({ prompt }: { prompt: string }) {
     </Await>
   )
 }
+
+/** Signals may name one commit by its whole hash and by a short one. */
+const isShort = (one: string, other: string): boolean => one.startsWith(other) || other.startsWith(one)
 
 type ChoiceProps = { base: string; head: string; commits: Schemas['MetadataSplit']['values'] }
 

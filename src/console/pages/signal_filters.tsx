@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { Schemas } from '../client/api.ts'
-import { changeQuery, href } from '../client/router.ts'
+import { href } from '../client/router.ts'
 import { Form, Input, Select } from '../parts/field.tsx'
+import { Choice, filter } from '../parts/filters.tsx'
 import { formatMoment } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'
 
@@ -11,10 +12,7 @@ type FiltersProps = {
   filters: Record<string, string>
 }
 
-/** Other filters start at the first page. */
-const filter = (change: Record<string, string | undefined>) => changeQuery({ ...change, cursor: undefined })
-
-const values = Object.entries({ '': 'any', positive: 'positive', negative: 'negative' })
+const values = { '': 'any', positive: 'positive', negative: 'negative' }
 
 /** The prompt and the filters on its signals. */
 export function SignalFilters({ prompt, busiest, filters }: FiltersProps) {
@@ -29,7 +27,7 @@ export function SignalFilters({ prompt, busiest, filters }: FiltersProps) {
     <div class="filters">
       <div class="row actions">
         <Select label="Prompt" value={prompt} options={options} onChange={(prompt) => filter({ prompt })} />
-        <Select label="Value" value={filters.value ?? ''} options={values} onChange={(value) => filter({ value })} />
+        <Choice label="Value" name="value" options={values} />
         <TimeField name="since" label="From" value={filters.since} />
         <TimeField name="until" label="Before" value={filters.until} />
         <MetadataField />

@@ -81,7 +81,7 @@ function Export({ prompt, filters: { value, since, until, ...others } }: Chosen)
     saveAs(await answerOf<Blob>(asked), `${prompt}.${format}`)
   }
   return (
-    <div class="row export fine">
+    <div class="row fine">
       Export{Object.keys(others).length > 0 && ' (ignores the other filters)'}
       <Button look="small" does="CSV" isDisabled={isSending} onClick={() => send(save('csv'))} />
       <Button look="small" does="NDJSON" isDisabled={isSending} onClick={() => send(save('ndjson'))} />

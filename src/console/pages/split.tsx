@@ -1,4 +1,6 @@
-import type { Schemas } from '../client/api.ts'
+import { useState } from 'preact/hooks'
+import { get, type Schemas } from '../client/api.ts'
+import { useQuery } from '../client/query.ts'
 import { changeQuery } from '../client/router.ts'
 import { Form, Input } from '../parts/field.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
@@ -10,12 +12,12 @@ import { countColumns, rateColumn } from '../parts/verdict.tsx'
 type MetadataSplit = Schemas['MetadataSplit']
 
 /** The signals of the range by the values of a field of their metadata. */
-export const Split = ({ field, split }: { field: string; split: MetadataSplit | undefined }) => (
+export const Split = ({ prompt, field, split }: SplitProps) => (
   <section>
     <div class="row page-head">
       <h2>By metadata</h2>
       <Form class="row actions" onSubmit={(form) => changeQuery({ split: String(form.get('field')).trim() })}>
-        <Input label="Field" name="field" defaultValue={field} placeholder="model" />
+        <FieldInput prompt={prompt} field={field} />
         <button type="submit" class="small">
           Split
         </button>
@@ -24,6 +26,33 @@ export const Split = ({ field, split }: { field: string; split: MetadataSplit | 
     {split && <Values split={split} />}
   </section>
 )
+
+type SplitProps = { prompt: string; field: string; split: MetadataSplit | undefined }
+
+/** Suggests the fields of the newest signals, which are asked for when somebody is about to choose. */
+function FieldInput({ prompt, field }: Omit<SplitProps, 'split'>) {
+  const [isReached, setReached] = useState(false)
+  const newest = get('/api/v1/prompts/{prompt_id}/signals', { path: { prompt_id: prompt }, query: { limit: 100 } })
+  const { data } = useQuery(isReached ? newest : undefined)
+  const fields = new Set(data?.data.flatMap(({ metadata }) => Object.keys(metadata ?? {})))
+  return (
+    <>
+      <Input
+        label="Field"
+        name="field"
+        list="fields"
+        placeholder="model"
+        defaultValue={field}
+        onFocus={() => setReached(true)}
+      />
+      <datalist id="fields">
+        {[...fields].sort().map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </>
+  )
+}
 
 function Values({ split: { key, values, rest, none, complete, signals } }: { split: MetadataSplit }) {
   const rows = [

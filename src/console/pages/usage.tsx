@@ -5,7 +5,7 @@ import { countOf, formatDate, formatDay, formatNumber, formatPercent } from '../
 import { Page } from '../parts/page.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { type Column, FoldedTable, Table } from '../parts/table.tsx'
-import { LimitMeter, PromptLink, Text } from '../parts/text.tsx'
+import { LimitMeter, Named, PromptLink, Text } from '../parts/text.tsx'
 
 type UsageData = Schemas['UsageData']
 
@@ -83,20 +83,13 @@ function ByPrompt({ usage: { prompts, other_prompts: others, used } }: { usage: 
             {
               name: 'Prompt',
               cell: ({ prompt, name, repository }) => (
-                <>
-                  <PromptLink id={prompt} name={name} />
-                  {repository && (
-                    <span class="detail">
-                      <Text>{repository}</Text>
-                    </span>
-                  )}
-                </>
+                <Named name={<PromptLink id={prompt} name={name} />} detail={repository && <Text>{repository}</Text>} />
               ),
             },
             {
               name: 'Share',
               cell: ({ total }) => (
-                <span class="share">
+                <span class="row">
                   <meter min={0} max={Math.max(used, 1)} value={total} aria-label="Share of the month" />
                   {formatPercent(total / Math.max(used, 1))}
                 </span>

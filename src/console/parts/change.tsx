@@ -1,7 +1,7 @@
 import { nameAuthors, shortenCommit } from '../../impact/sentence.ts'
 import { findLinks, showNumber } from '../../lib/repository_links.ts'
 import type { Schemas } from '../client/api.ts'
-import { Code, OuterLink, Text, When } from './text.tsx'
+import { Code, Ours, OuterLink, Text, When } from './text.tsx'
 
 type Change = Schemas['HistoryEntry']
 type Named = Pick<Change, 'pr_number' | 'commit_sha'> & { pr_url?: string | null }
@@ -22,11 +22,14 @@ export const Title = ({ change }: { change: Named & { title?: string | null } })
   <Text>{change.title || nameOf(change)}</Text>
 )
 
-/** How, by whom and when, as "merged #7 by Ada, 2 days ago". */
+/** Whose change it is. The words between the names have the direction of the page, whatever the names have. */
+export const Authors = ({ change }: { change: Change }) => <Ours>{nameAuthors(change)}</Ours>
+
+/** When, how and by whom, as "2 days ago, merged #7 by Ada": what is cut says the least. */
 export const ChangeLine = ({ change }: { change: Change }) => (
   <>
-    {verbs[change.action]} <Text>{nameOf(change)}</Text> by <Text>{nameAuthors(change)}</Text>,{' '}
-    <When time={change.created_at} />
+    <When time={change.created_at} />, {verbs[change.action]} <Text>{nameOf(change)}</Text> by{' '}
+    <Authors change={change} />
   </>
 )
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { Code } from './text.tsx'
+import { Code, Command } from './text.tsx'
 
 type CopyProps = { text: string; of: string; onCopied?: () => void }
 
@@ -27,6 +27,14 @@ export function CopyButton({ text, of, onCopied }: CopyProps) {
     </>
   )
 }
+
+/** What is to be pasted at a terminal or into a program. */
+export const Copied = (copied: CopyProps) => (
+  <div class="copied">
+    <Command>{copied.text}</Command>
+    <CopyButton {...copied} />
+  </div>
+)
 
 /** A secret that is shown only once. */
 export const Secret = (copied: CopyProps) => (

@@ -69,7 +69,9 @@ export function FormDialog({ does, onSubmit, staysOpen, children, ...dialog }: F
     <Dialog {...dialog}>
       <Form onSubmit={(form) => isSending || send(() => submit(form))}>
         {children}
-        {failure && <FailureNote failure={failure} />}
+        <div ref={(problem) => failure && problem?.scrollIntoView({ block: 'nearest' })}>
+          {failure && <FailureNote failure={failure} />}
+        </div>
         <div class="row buttons">
           <Button does="Cancel" onClick={dialog.onClose} />
           {/* Disabled, it would lose the focus. */}

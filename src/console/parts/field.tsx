@@ -1,6 +1,6 @@
 import type { ComponentChildren, ComponentProps } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import { changeQuery } from '../client/router.ts'
+import { useId } from 'preact/hooks'
+import { Text } from './text.tsx'
 
 type Named = { label: string; hint?: ComponentChildren; problem?: string | false | undefined }
 /** What ties a control to its name and its help. */
@@ -84,27 +84,32 @@ export function Form({ onSubmit, ...form }: FormProps) {
   return <form {...form} onSubmit={submit} />
 }
 
-/** How long to wait for further typing before a search. */
-const typingMs = 250
-
-/** The search text of a list, which is also in the address. */
-export function Search({ search, label = 'Search' }: { search: string; label?: string }) {
-  const [typed, setTyped] = useState(search)
-  const sent = useRef(search)
-  useEffect(() => {
-    const find = typed.trim()
-    if (find === search) return
-    const timer = setTimeout(() => {
-      sent.current = find
-      changeQuery({ find, cursor: undefined, page: undefined })
-    }, typingMs)
-    return () => clearTimeout(timer)
-  }, [typed])
-  // A link or the back button led to another search.
-  useEffect(() => {
-    if (search === sent.current) return
-    sent.current = search
-    setTyped(search)
-  }, [search])
-  return <Input label={label} type="search" maxLength={200} value={typed} onTyping={setTyped} />
+type ChecksProps = {
+  legend: string
+  hint?: string
+  name: string
+  /** Each with its name in the interface or the repository, if any. */
+  options: [value: string, text: string, code: string | null][]
+  chosen: string[]
+  isHidden?: boolean
+  /** Many options have a box that scrolls. */
+  isLong?: boolean
 }
+
+/** Boxes to tick, each beside its words. */
+export const Checks = ({ legend, hint, name, options, chosen, isHidden, isLong }: ChecksProps) => (
+  <fieldset hidden={isHidden}>
+    <legend>{legend}</legend>
+    {hint && <span class="detail">{hint}</span>}
+    <div class={isLong ? 'choices' : ''}>
+      {options.map(([value, text, code]) => (
+        <label key={value} class="row check">
+          <input type="checkbox" name={name} value={value} defaultChecked={chosen.includes(value)} />
+          <span>
+            <Text>{text}</Text> {code && <code>{code}</code>}
+          </span>
+        </label>
+      ))}
+    </div>
+  </fieldset>
+)

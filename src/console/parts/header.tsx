@@ -17,7 +17,12 @@ export function Header({ places, path, onSignOut }: { places: Place[]; path: str
         <a class="organisation cut" href={href('/')}>
           {own ? <Text>{own.organisation.name}</Text> : 'prompt-signals'}
         </a>
-        {own?.usage && <UsageBar usage={own.usage} />}
+        {own?.usage && (
+          <a class="row usage fine" href={href('/usage')}>
+            <span>{`${formatNumber(own.usage.used)} of ${formatNumber(own.usage.limit)} this month`}</span>
+            <LimitMeter {...own.usage} label="Used this month" />
+          </a>
+        )}
         <a class="fine" href={href('/guides/overview')}>
           Docs
         </a>
@@ -47,16 +52,6 @@ export const Nav = ({ class: look, label, places, isHere }: NavProps) => (
     ))}
   </nav>
 )
-
-function UsageBar({ usage: { used, limit } }: { usage: NonNullable<OwnKey['usage']> }) {
-  const text = `${formatNumber(used)} of ${formatNumber(limit)} this month`
-  return (
-    <a class="usage fine" href={href('/usage')}>
-      <span>{text}</span>
-      <LimitMeter used={used} limit={limit} label={text} />
-    </a>
-  )
-}
 
 const KeyMenu = ({ own, onSignOut }: { own: OwnKey; onSignOut(): void }) => (
   <>

@@ -8,6 +8,23 @@ const turningMarks = /[\u202A-\u202E\u2066-\u2069]/g
 /** A text that somebody else wrote. Its direction is its own, and it breaks where it must. */
 export const Text = ({ children }: { children: string }) => <bdi class="text">{children.replace(turningMarks, '')}</bdi>
 
+/** A sentence of ours, whatever names are in it. A figure stays on one line with its percent sign. */
+export const Ours = ({ children }: { children: string }) => (
+  <bdi class="text" dir="ltr">
+    {children.replace(turningMarks, '').replace(/ %/g, '\u00a0%')}
+  </bdi>
+)
+
+type NamedProps = { name: ComponentChildren; detail: ComponentChildren }
+
+/** What somebody looks for, and a line below it that says more, if there is more to say. */
+export const Named = ({ name, detail }: NamedProps) => (
+  <>
+    {name}
+    {detail && <span class="detail">{detail}</span>}
+  </>
+)
+
 export const Code = ({ children }: { children: string }) => (
   <code>
     <Text>{children}</Text>
