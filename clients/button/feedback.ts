@@ -73,6 +73,7 @@ class Answer {
   wanted: Vote
   recorded: Vote
   isSending = false
+  told: TextName | undefined
   /** A comment is asked for after a vote, and not again when the page is loaded again. */
   isOpen = false
 
@@ -87,9 +88,10 @@ class Answer {
 
   #read(): Vote {
     try {
-      return { ...noVote, ...(this.given && JSON.parse(sessionStorage.getItem(this.id) ?? '{}')) }
+      const stored = { ...noVote, ...(this.given && JSON.parse(sessionStorage.getItem(this.id) ?? '{}')) }
+      return { ...stored, reasons: [...stored.reasons] }
     } catch {
-      // Storage is blocked.
+      // Storage is blocked, or holds something else.
       return noVote
     }
   }
@@ -104,7 +106,11 @@ class Answer {
   }
 }
 
+/** Those with a subject: its votes are sent in order, whichever element shows it. */
+const answers = new Map<string, Answer>()
+
 class PromptFeedback extends HTMLElement {
+  static readonly #shown = new Set<PromptFeedback>()
   static readonly observedAttributes = [
     ...['prompt', 'subject', 'commit', 'metadata', 'reasons', 'positive-reasons', 'comment'],
     ...Object.keys(texts).map((name) => `text-${name}`),
@@ -119,7 +125,6 @@ class PromptFeedback extends HTMLElement {
   readonly #form = create('form', { part: 'form' }, this.#comment, this.#send)
   #answer!: Answer
   #offered: string[] = []
-  #told: TextName | undefined
 
   constructor() {
     super()
@@ -141,6 +146,15 @@ class PromptFeedback extends HTMLElement {
     this.#open()
   }
 
+  connectedCallback() {
+    PromptFeedback.#shown.add(this)
+    this.#show()
+  }
+
+  disconnectedCallback() {
+    PromptFeedback.#shown.delete(this)
+  }
+
   attributeChangedCallback(_: string, before: string | null, now: string | null) {
     if (before !== now) this.#open()
   }
@@ -151,9 +165,9 @@ class PromptFeedback extends HTMLElement {
     const subject = read('subject')
     const id = `prompt-feedback ${JSON.stringify([read('prompt'), subject || [read('commit'), read('metadata')]])}`
     if (id !== this.#answer?.id) {
-      this.#answer = new Answer(id, subject)
+      this.#answer = answers.get(id) ?? new Answer(id, subject)
+      if (subject) answers.set(id, this.#answer)
       this.#comment.value = ''
-      this.#told = undefined
     }
     this.#show()
   }
@@ -178,8 +192,7 @@ class PromptFeedback extends HTMLElement {
       return signals.record(prompt, value, { subject, metadata, ...(commit && { commit }) })
     }
     answer.want({ ...(value && { value }), reasons, comment, send })
-    this.#told = told
-    this.#show()
+    this.#tell(answer, told)
     this.#sendWanted(answer)
   }
 
@@ -202,11 +215,7 @@ class PromptFeedback extends HTMLElement {
         told = 'failed'
         if (answer.wanted === sent) answer.want(answer.recorded)
       }
-      const isLast = answer.wanted === answer.recorded
-      if (isLast && answer === this.#answer) {
-        this.#told = told
-        this.#show()
-      }
+      if (answer.wanted === answer.recorded) this.#tell(answer, told)
       const detail = { value: sent.value ?? null, subject: answer.subject, ...outcome }
       this.dispatchEvent(new CustomEvent('feedback', { bubbles: true, composed: true, detail }))
     }
@@ -214,15 +223,21 @@ class PromptFeedback extends HTMLElement {
     answer.isSending = false
   }
 
+  #tell(answer: Answer, told: TextName | undefined) {
+    answer.told = told
+    for (const one of PromptFeedback.#shown) one.#show()
+  }
+
   #show() {
     const text = (name: TextName) => this.getAttribute(`text-${name}`) ?? texts[name]
-    const { value, reasons, comment } = this.#answer.wanted
+    const { told, wanted } = this.#answer
+    const { value, reasons, comment } = wanted
     for (const button of this.#thumbs) {
       button.ariaPressed = String(button.value === value)
       button.ariaLabel = text(button.value === 'positive' ? 'up' : 'down')
     }
     this.#buttons.ariaLabel = text('label')
-    this.#status.textContent = this.#told ? text(this.#told) : ''
+    this.#status.textContent = told ? text(told) : ''
     this.#why.textContent = text('reasons')
     this.#comment.ariaLabel = this.#comment.placeholder = text('comment')
     this.#send.textContent = text('send')
@@ -242,11 +257,10 @@ class PromptFeedback extends HTMLElement {
       ...offered.map((reason) => {
         const chip = create('button', { type: 'button', value: reason, part: 'button reason', dir: 'auto' }, reason)
         chip.onclick = () => {
-          const { wanted } = this.#answer
+          const { wanted, told } = this.#answer
           const isChosen = (one: string) => wanted.reasons.includes(one) !== (one === reason)
           // Without a gap, which could move the reasons below it.
-          const told = this.#told === 'thanks' ? 'thanks' : undefined
-          this.#record({ ...wanted, reasons: offered.filter(isChosen) }, told)
+          this.#record({ ...wanted, reasons: offered.filter(isChosen) }, told === 'thanks' ? told : undefined)
         }
         return chip
       }),

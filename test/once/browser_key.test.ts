@@ -227,6 +227,42 @@ test('an element that is used again for another answer has a vote for each', asy
   expect(await pressed()).toEqual(['Good answer'])
 })
 
+test('elements of one subject show one vote, also an element that shows it again before its first vote is sent', async () => {
+  await openPage('subject=msg_8f2c')
+  await element().evaluate((shown) => shown.after(shown.cloneNode()))
+  const thumbs = [up().first(), down().last()] as const
+  const release = await holdFirst()
+  await thumbs[0].click()
+  expect(await pressed()).toEqual(['Good answer', 'Good answer'])
+  await element()
+    .last()
+    .evaluate((shown) => {
+      shown.setAttribute('subject', 'another')
+      shown.setAttribute('subject', 'msg_8f2c')
+    })
+  const heard = hear(2)
+  await thumbs[1].click()
+  release()
+  const subject = 'msg_8f2c'
+  expect(await heard).toEqual([
+    { value: 'positive', subject },
+    { value: 'negative', subject },
+  ])
+  expect([await recorded(), await pressed()]).toEqual([[negative], ['Bad answer', 'Bad answer']])
+})
+
+test.each(['{', '5', '{"value":"negative","reasons":null}'])('a stored vote that is %p is none', async (stored) => {
+  await openPage(answer)
+  await up().click()
+  await untilTold('Thank you.')
+  await page.evaluate((stored) => {
+    for (const name of Object.keys(sessionStorage)) sessionStorage.setItem(name, stored)
+  }, stored)
+  await page.reload()
+  await up().waitFor()
+  expect(await pressed()).toEqual([])
+})
+
 test('the page hears what became of a click, and a refused one can be repeated', async () => {
   await openPage('subject=msg_8f2c', 0)
   const heard = hear(1)
