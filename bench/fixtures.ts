@@ -26,7 +26,7 @@ export async function createTenants(db: Db, shape: Shape): Promise<Request[]> {
   const requests: Request[] = []
   for (let index = 0; index < shape.organisations * shape.promptsEach; index += 1) {
     const { owner, key } = organisations[index % organisations.length] as (typeof organisations)[number]
-    const { id } = await createPrompt(db, systemClock, owner, { name: `Prompt ${index}`, id: null })
+    const { id } = await createPrompt(db, systemClock, owner, { name: `Prompt ${index}` })
     requests.push({ method: 'POST', path: `/api/v1/prompts/${id}/signals`, key, body })
   }
   return requests

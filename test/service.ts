@@ -113,7 +113,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
       return createKey(db, clock, await requireOrganisation(db, org), given)
     },
     async createPrompt({ org }, name, more) {
-      const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name, id: null, ...more })
+      const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name, ...more })
       return id
     },
     async addHistory(prompt, entries) {

@@ -17,6 +17,6 @@ export async function insertTenant(db: Db, clock: Clock, monthlyLimit: number | 
   const { id: org } = await createOrganisation(db, clock, { name: 'Test', plan: 'free', monthlyLimit })
   const owner = await requireOrganisation(db, org)
   const { id: keyId, key } = await createKey(db, clock, owner, { name: 'test' })
-  const { id: prompt } = await createPrompt(db, clock, owner, { name: 'test', id: null })
+  const { id: prompt } = await createPrompt(db, clock, owner, { name: 'test' })
   return { org, key, keyId, prompt }
 }

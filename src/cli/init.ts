@@ -26,8 +26,7 @@ export const commands = onDatabase([
       const owner = await requireOrganisation(db, org)
       const { key } = await createKey(db, clock, owner, { name: 'admin', scopes: presets.admin })
       const promptName = args.text('prompt')
-      const prompt =
-        promptName === null ? null : (await createPrompt(db, clock, owner, { name: promptName, id: null })).id
+      const prompt = promptName === null ? null : (await createPrompt(db, clock, owner, { name: promptName })).id
       const link = config.CONSOLE === 'on' ? linkTo(url, key) : null
       output.show({ org, prompt, key, link })
       if (args.options.json) return

@@ -5,7 +5,7 @@ import { notFound } from '../errors.ts'
 import { deleteHistory, eraseHistory } from '../history/erase.ts'
 import { eraseAllSignals, eraseLastSignals } from '../signals/erase.ts'
 import { deleteEventsAbout } from '../webhooks/events.ts'
-import { changePrompt } from './manage.ts'
+import { changePrompt, noFile } from './manage.ts'
 import { deletePrompt, insertErasedFile, lockPrompt, type Prompt } from './store.ts'
 
 /**
@@ -21,7 +21,7 @@ export async function erasePrompt(
   const { organisationId, publicId: subject } = prompt
   await insertErasedFile(db.sql, prompt)
   // Without a file, neither sync nor the webhook finds the prompt.
-  const { name } = await changePrompt(db, clock, prompt, { archived: true, file: null })
+  const { name } = await changePrompt(db, clock, prompt, { archived: true, ...noFile })
   // Written first, because the erasure may be interrupted.
   const event = { organisationId, action: 'prompt.erased', subject, details: { name } } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))

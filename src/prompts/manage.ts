@@ -9,58 +9,41 @@ import { requireName } from '../lib/texts.ts'
 import type { Owner } from '../orgs/manage.ts'
 import { isPromptId, listPromptsOf } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
-import type { PromptRow } from './schema.ts'
+import type { NewPrompt, PromptChange, PromptRow } from './schema.ts'
 import { findPromptInFile, insertPrompt, lockPrompt, type Prompt, type PromptFile, updatePrompt } from './store.ts'
-
-type PromptToCreate = {
-  name: string
-  id: string | null
-  file?: PromptFile | null | undefined
-  liveBranch?: string | null | undefined
-}
 
 export const createPrompt = (
   db: Db,
   clock: Clock,
   { org, organisationId }: Owner,
-  given: PromptToCreate,
+  { id = `pmt_${randomBase62(16)}`, ...given }: NewPrompt,
   actor = operator,
 ): Promise<PromptRow> =>
   db.transaction(async (sql) => {
-    const id = given.id ?? `pmt_${randomBase62(16)}`
     if (!isPromptId(id)) {
       throw invalid('The id is not valid.', [
         { path: '/id', message: 'must be pmt_ and 1 to 64 letters, digits, "_" or "-"' },
       ])
     }
-    const name = requireName(given.name)
-    const file = given.file ? parsePromptFile(given.file) : null
-    const { liveBranch = null } = given
-    const createdAt = clock.now()
-    if (!(await insertPrompt(sql, { id, organisationId, name, file, liveBranch, createdAt }))) {
+    const { name, repository = null, path = null, live_branch = null } = normalise(given)
+    const details = { name, repository, path }
+    const row = { id, org, live_branch, ...details, ...notSeen, ...unused, created_at: clock.now() }
+    if (!(await insertPrompt(sql, organisationId, row))) {
+      const file = fileOf(row)
       const linked = file && (await findPromptInFile(sql, organisationId, file))
       if (linked) throw fileIsTaken(file, linked)
       // Ids are unique across organisations, so an id identifies a prompt.
       throw invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])
     }
-    const details = { name, ...(file ?? noFile), ...(liveBranch !== null && { live_branch: liveBranch }) }
-    await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
-    return { id, org, live_branch: null, ...details, ...notSeen, ...unused, created_at: createdAt }
+    const event = { organisationId, action: 'prompt.created', subject: id } as const
+    await recordAudit(sql, clock, actor, { ...event, details: { ...details, ...(live_branch && { live_branch }) } })
+    return row
   }, permitRequestOf(actor))
 
-type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
-  name?: string | undefined
-  archived?: boolean | undefined
-}
-
 /** Changes the given fields of a prompt. A call that changes nothing is not in the audit log. */
-export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
+export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptChange, actor = operator) {
   const { organisationId } = prompt
-  const name = given.name === undefined ? {} : { name: requireName(given.name) }
-  const file = given.file && parsePromptFile(given.file)
-  const archived = given.archived === undefined ? {} : { archived: given.archived }
-  const liveBranch = given.liveBranch === undefined ? {} : { live_branch: given.liveBranch }
-  const change = { ...name, ...archived, ...(file === undefined ? {} : (file ?? noFile)), ...liveBranch }
+  const change = normalise(given)
   try {
     return await db.transaction(async (sql) => {
       if (!(await lockPrompt(sql, prompt))) throw notFound()
@@ -78,15 +61,26 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
       return after
     }, permitRequestOf(actor))
   } catch (error) {
+    const file = fileOf(change)
     if (!file || classifyError(error) !== 'bad_row') throw error
     // The other prompt may have been linked elsewhere meanwhile.
     throw fileIsTaken(file, (await findPromptInFile(db.sql, organisationId, file)) ?? 'another prompt')
   }
 }
 
+/** Normalises the name and the link, if they are given. */
+function normalise<Given extends PromptChange>(given: Given): Given {
+  const name = given.name === undefined ? {} : { name: requireName(given.name) }
+  const file = fileOf(given)
+  return { ...given, ...name, ...(file && parsePromptFile(file)) }
+}
+
+const fileOf = ({ repository, path }: PromptChange): PromptFile | undefined =>
+  typeof repository === 'string' && typeof path === 'string' ? { repository, path } : undefined
+
 const unused = { archived: false, last_entry_at: null }
 
-const noFile = { repository: null, path: null }
+export const noFile = { repository: null, path: null }
 
 /** For a new link: the last sighting was of another file. */
 const notSeen = { file_state: null, file_moved_to: null }

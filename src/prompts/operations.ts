@@ -20,7 +20,6 @@ import {
   RepositoryRename,
   ShownPrompt,
 } from './schema.ts'
-import type { PromptFile } from './store.ts'
 
 type Needs = { db: Db; clock: Clock }
 
@@ -54,9 +53,7 @@ export const promptOperations = defineOperations('Prompts', {
     description:
       'Registers a prompt with the given ID or a new one, linked to the file of a repository if repository and path ' +
       'are given.',
-    body: bodyOf(NewPrompt, 'The prompt', ({ name, id = null, live_branch: liveBranch, ...link }) => {
-      return { name, id, liveBranch, file: parseLink(link) }
-    }),
+    body: bodyOf(NewPrompt, 'The prompt', requireWholeLink),
     answer: { ...shown, status: 201 },
     run: ({ db, clock }: Needs, { body, caller, actor }) => createPrompt(db, clock, caller, body, actor),
   }),
@@ -111,19 +108,15 @@ export const promptOperations = defineOperations('Prompts', {
       'Changes what is given of the name, the link, the live branch and whether it is archived, and leaves the rest. ' +
       'Repository and path belong together; both null unlink the prompt.',
     params: PromptPath,
-    body: changeOf(PromptChange, ({ name, archived, live_branch: liveBranch, ...link }) => {
-      return { name, archived, liveBranch, file: parseLink(link) }
-    }),
+    body: changeOf(PromptChange, requireWholeLink),
     answer: shown,
     run: ({ db, clock }: Needs, { prompt, body, actor }) => changePrompt(db, clock, prompt, body, actor),
   }),
 })
 
-/** Undefined when no link is given, null for a prompt without a file. */
-function parseLink({ repository, path }: Pick<PromptChange, 'repository' | 'path'>): PromptFile | null | undefined {
-  if (repository === undefined && path === undefined) return undefined
-  if (repository === null && path === null) return null
-  if (typeof repository === 'string' && typeof path === 'string') return { repository, path }
+function requireWholeLink<Given extends Pick<PromptChange, 'repository' | 'path'>>(given: Given): Given {
+  const { repository, path } = given
+  if (typeof repository === typeof path) return given
   const missing = typeof repository === 'string' ? '/path' : '/repository'
   throw invalid('The link is not valid.', [
     { path: missing, message: 'must be given: repository and path belong together' },

@@ -136,6 +136,8 @@ export const NewPrompt = Type.Object(
   },
 )
 
+export type NewPrompt = Static<typeof NewPrompt>
+
 export const PromptChange = Type.Partial(
   Type.Object({ ...Type.Omit(NewPrompt, ['id']).properties, archived: Prompt.properties.archived }),
   {

@@ -37,24 +37,14 @@ export async function findPromptsNamed(sql: Sql, name: string, org: string | nul
   return rows.map(({ id }) => id)
 }
 
+type InsertedPrompt = Pick<PromptRow, 'id' | 'name' | 'repository' | 'path' | 'live_branch' | 'created_at'>
+
 /** False when the public id or the file is taken. */
-export async function insertPrompt(
-  sql: Sql,
-  prompt: {
-    id: string
-    organisationId: number
-    name: string
-    file: PromptFile | null
-    liveBranch: string | null
-    createdAt: Date
-  },
-): Promise<boolean> {
-  const { repository = null, path = null } = prompt.file ?? {}
+export async function insertPrompt(sql: Sql, organisationId: number, row: InsertedPrompt): Promise<boolean> {
   const rows = await sql`
     insert into prompts (public_id, organisation_id, name, repository, path, live_branch, created_at)
     values (
-      ${prompt.id}, ${prompt.organisationId}, ${prompt.name}, ${repository}, ${path}, ${prompt.liveBranch},
-      ${prompt.createdAt}
+      ${row.id}, ${organisationId}, ${row.name}, ${row.repository}, ${row.path}, ${row.live_branch}, ${row.created_at}
     )
     on conflict do nothing
     returning 1`

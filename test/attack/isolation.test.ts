@@ -51,7 +51,7 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
   const prompts = [`pmt_${tag}_1`, `pmt_${tag}_2`]
   for (const [index, id] of prompts.entries()) {
     const file = { repository: index === 0 ? `${tag}/prompts` : 'shared/prompts', path: 'shared.md' }
-    await service.createPrompt({ org }, `${tag} prompt`, { id, file })
+    await service.createPrompt({ org }, `${tag} prompt`, { id, ...file })
     await recordEntry(db, clock, await requirePrompt(db.sql, id), {
       action: 'pr_merged',
       user: { name: `${tag} person`, email: `person@${tag}.example` },

@@ -17,7 +17,7 @@ const path = paths.greeting
 /** A prompt in the same file of Acme/Prompts at each of three hosts, and how many entries the history of each has. */
 async function createPrompts() {
   const hook = await createHook(service)
-  const create = (repository: string) => service.createPrompt(hook.tenant, repository, { file: { repository, path } })
+  const create = (repository: string) => service.createPrompt(hook.tenant, repository, { repository, path })
   const ids = [
     hook.prompts.greeting,
     await create('git.example.com/acme/prompts'),

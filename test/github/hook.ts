@@ -39,7 +39,7 @@ export async function createHook(service: TestService, repository = 'Acme/Prompt
   const prompts = {} as Record<Name, string>
   for (const [name, path] of Object.entries(paths) as [Name, string][]) {
     const file = { repository, path }
-    prompts[name] = await service.createPrompt(tenant, name, { file })
+    prompts[name] = await service.createPrompt(tenant, name, file)
   }
 
   async function deliver(event: string, payload: object, sending: Sending = {}): Promise<Answer> {

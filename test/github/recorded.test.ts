@@ -15,7 +15,7 @@ const example = (event: string, fits: (payload: Payload) => boolean): Payload =>
   structuredClone(all.find(({ name, payload }) => name === event && fits(payload))?.payload)
 
 const link = (repository: string): Promise<string> =>
-  service.createPrompt(hook.tenant, 'README', { file: { repository, path: 'README.md' } })
+  service.createPrompt(hook.tenant, 'README', { repository, path: 'README.md' })
 
 test('every recorded delivery of every event is acknowledged', async () => {
   await link('Codertocat/Hello-World')

@@ -26,8 +26,8 @@ const ids: Record<string, string> = {}
 beforeAll(async () => {
   service.clock.set('2026-11-15T12:00:00.000Z')
   for (const { name, changedAt, positive, negative } of prompts) {
-    const file = name === 'élan' ? { repository: 'acme/prompts', path: 'Prompts/Deep_Ends.md' } : null
-    const id = await service.createPrompt(tenant, name, { file })
+    const file = name === 'élan' ? { repository: 'acme/prompts', path: 'Prompts/Deep_Ends.md' } : {}
+    const id = await service.createPrompt(tenant, name, file)
     ids[name] = id
     if (changedAt) {
       await service.addHistory(id, [

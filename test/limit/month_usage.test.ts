@@ -9,7 +9,8 @@ const read = (key: string) => service.get('/usage', key)
 test('shows the month by day and by prompt, with the limit and what is left of it', async () => {
   const { org, key, prompt } = await service.createTenant(10)
   const second = await service.createPrompt({ org }, 'second', {
-    file: { repository: 'acme/prompts', path: 'second.md' },
+    repository: 'acme/prompts',
+    path: 'second.md',
   })
   await service.createPrompt({ org }, 'unused')
   for (const [at, of] of [

@@ -107,7 +107,7 @@ test('a link to a file that another prompt leaves meanwhile says that the file w
   const prompt = await requirePrompt(db.sql, tenant.prompt)
   const transaction: Db['transaction'] = (...given) =>
     db.transaction(...given).finally(() => change(id, { repository: null, path: null }))
-  const message = await rejectionOf(changePrompt({ ...db, transaction }, clock, prompt, { file: link }))
+  const message = await rejectionOf(changePrompt({ ...db, transaction }, clock, prompt, link))
   expect(message).toBe('left.md in acme/left is already linked to another prompt.')
 })
 

@@ -34,7 +34,7 @@ const [before, after] = ['a'.repeat(40), 'b'.repeat(40)]
 
 /** A prompt with two changes. */
 async function addPrompt(org: string, name = 'greeting'): Promise<string> {
-  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name, id: null })
+  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name })
   const prompt = await requirePrompt(db.sql, id)
   await recordEntry(db, clock, prompt, deployed(before, '2026-09-01T09:00:00Z'))
   await recordEntry(db, clock, prompt, merged(after, '2026-11-14T09:00:00Z', 7))
@@ -148,7 +148,7 @@ const orders = sources.flatMap((some) => permutationsOf(some)).map((order) => ({
 
 test.each(orders)('a change and its verdict are announced once in the order $order', async ({ order }) => {
   const org = await createOrg()
-  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name: 'greeting', id: null })
+  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name: 'greeting' })
   const prompt = await requirePrompt(db.sql, id)
   await recordEntry(db, clock, prompt, deployed(before, '2026-09-01T09:00:00Z'))
   await insertEndpoints(db, org)
@@ -165,7 +165,7 @@ test.each(orders)('a change and its verdict are announced once in the order $ord
 })
 
 test.each([
-  ['another live branch', (prompt: Prompt) => changePrompt(db, clock, prompt, { liveBranch: 'main' })],
+  ['another live branch', (prompt: Prompt) => changePrompt(db, clock, prompt, { live_branch: 'main' })],
   ['a removed entry', async (prompt: Prompt) => removeEntry(db, clock, prompt, await newestEntry(prompt), operator)],
 ])('%s announces no verdict, also with later signals; what these decide is announced', async (_, correct) => {
   const { org, prompt: id } = await createWatched()
@@ -342,7 +342,7 @@ async function sendDaily(prompt: string, from: string, days: number, positive: n
 async function createFallen(): Promise<{ org: string; prompt: Prompt }> {
   const org = await createOrg()
   await insertEndpoints(db, org, { events: ['rate.changed'] })
-  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name: 'greeting', id: null })
+  const { id } = await createPrompt(db, clock, await requireOrganisation(db, org), { name: 'greeting' })
   const prompt = await requirePrompt(db.sql, id)
   await recordEntry(db, clock, prompt, deployed(before, '2026-09-01T09:00:00Z'))
   await sendDaily(id, '2026-10-04', 35, 30)
@@ -386,7 +386,7 @@ test('a rate that changed without a change is announced once in a week, by sever
 
 test.each([
   ['an archived prompt', (prompt: Prompt) => changePrompt(db, clock, prompt, { archived: true })],
-  ['a correction', (prompt: Prompt) => changePrompt(db, clock, prompt, { liveBranch: 'main' })],
+  ['a correction', (prompt: Prompt) => changePrompt(db, clock, prompt, { live_branch: 'main' })],
 ])('%s announces no changed rate', async (_, change) => {
   const { org, prompt } = await createFallen()
   await change(prompt)
