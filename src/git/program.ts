@@ -1,5 +1,6 @@
 // Runs git on an untrusted repository: runs no program that its configuration names, and fetches nothing.
 import { spawn } from 'node:child_process'
+import { DeadlineError, within } from '../lib/deadline.ts'
 
 type Environment = Record<string, string | undefined>
 
@@ -56,26 +57,21 @@ export function createGit(folder: string, environment: Environment, signal: Abor
     // A program that exits early does not read the rest of its input.
     child.stdin.on('error', () => {}).end(input)
     const chunks = (child.stdout as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
-    let isSilent = false
     try {
-      try {
-        for (;;) {
-          const timer = setTimeout(() => {
-            isSilent = true
-            child.kill('SIGKILL')
-          }, silenceMs)
-          const next = await chunks.next().finally(() => clearTimeout(timer))
-          if (next.done) break
-          yield next.value
-        }
-      } catch (error) {
-        // If the program could not be started, this says why.
-        await ended
-        throw error
+      for (;;) {
+        const next = await within(silenceMs, chunks.next())
+        if (next.done) break
+        yield next.value
       }
       const status = await ended
-      if (isSilent) throw new Error(`git wrote nothing for ${silenceMs / 1_000} seconds, and was stopped.`)
       if (status !== 0) throw new GitError(explain(complaint, folder))
+    } catch (error) {
+      if (error instanceof DeadlineError) {
+        throw new Error(`git wrote nothing for ${silenceMs / 1_000} seconds, and was stopped.`)
+      }
+      // If the program could not be started, this says why.
+      await ended
+      throw error
     } finally {
       child.kill()
     }
