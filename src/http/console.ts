@@ -4,7 +4,7 @@ import { build, consoleBundle, feedbackScript } from '../platform.ts'
 import { consolePaths } from './console_paths.ts'
 import type { RouteWrapper } from './middleware.ts'
 import type { RequestContext } from './request_context.ts'
-import { depthOf, loadOnce, pageHeaders, serveFile, unpackBundle } from './static_file.ts'
+import { depthOf, loadOnce, pageHeaders, serveBundle, serveFile, unpackBundle } from './static_file.ts'
 
 type PageFiles = { script: string; style: string }
 
@@ -25,7 +25,6 @@ const missingHeaders = {
 const maxDepth = 20
 
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
-  // The bundle is read with the first request for it, to keep the start short.
   const read = loadOnce(async () => unpackBundle<PageFiles>(await consoleBundle(), immutable))
 
   const write = async (depth: number) => consolePage('../'.repeat(depth), (await read()).page)
@@ -33,14 +32,7 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
     serveFile('text/html; charset=utf-8', () => write(depth), headers),
   )
 
-  const routes = new Elysia({ name: 'console' }).get(
-    '/console/:file',
-    publicRoute(async (context, { file }: { file: string }) => {
-      const serve = (await read()).files.get(file)
-      if (!serve) throw notFound()
-      return serve(context)
-    }),
-  )
+  const routes = new Elysia({ name: 'console' }).get('/console/:file', publicRoute(serveBundle(read)))
   const servePage = publicRoute(async (context) => {
     // A backslash is a slash in a URL, but not to the router: there may be any number of them.
     const page = pages[depthOf(context)]

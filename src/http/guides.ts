@@ -1,8 +1,7 @@
 import { Elysia } from 'elysia'
-import { notFound } from '../errors.ts'
 import { guidesBundle } from '../platform.ts'
 import type { RouteWrapper } from './middleware.ts'
-import { loadOnce, pageHeaders, unpackBundle } from './static_file.ts'
+import { loadOnce, pageHeaders, serveBundle, unpackBundle } from './static_file.ts'
 
 /** The guides of this version, made by scripts/guides.ts. They run no script. */
 export function guideRoutes({ publicRoute }: RouteWrapper) {
@@ -14,12 +13,5 @@ export function guideRoutes({ publicRoute }: RouteWrapper) {
       '/guides',
       publicRoute(async (context) => context.reply(302, null, { location: 'guides/overview' })),
     )
-    .get(
-      '/guides/:file',
-      publicRoute(async (context, { file }: { file: string }) => {
-        const serve = (await read()).files.get(file)
-        if (!serve) throw notFound()
-        return serve(context)
-      }),
-    )
+    .get('/guides/:file', publicRoute(serveBundle(read)))
 }

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { notFound } from '../errors.ts'
 import type { RequestContext } from './request_context.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
@@ -45,6 +46,15 @@ export function unpackBundle<Page = unknown>(text: string, more: Headers) {
   )
   return { page: page as Page, files: new Map(served) }
 }
+
+/** Serves the files of a bundle, which is read with the first request, to keep the start short. */
+export const serveBundle =
+  (read: () => Promise<{ files: ReadonlyMap<string, (context: RequestContext) => Promise<Response>> }>) =>
+  async (context: RequestContext, { file }: { file: string }): Promise<Response> => {
+    const serve = (await read()).files.get(file)
+    if (!serve) throw notFound()
+    return serve(context)
+  }
 
 async function decode(gzip: string, br: string): Promise<Encodings> {
   const compressed = Uint8Array.from(Buffer.from(gzip, 'base64'))
