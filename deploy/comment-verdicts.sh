@@ -30,7 +30,7 @@ report() { prompt-signals report --url "$PROMPT_SIGNALS_URL" --since 30d "$@"; }
 # Nobody without the key can write the mark of a pull request in advance: a comment of somebody else would be overwritten.
 mark_of() { printf '<!-- prompt-signals %s -->' "$(printf '%s %s' "$PROMPT_SIGNALS_KEY" "$1" | sha256sum | cut -d ' ' -f 1)"; }
 
-# The comment with the mark, as JSON; nothing if there is none.
+# The comment with the mark as JSON, or nothing.
 find_comment() {
   page=1
   while found=$(call "$(comments_of "$1")?per_page=100&page=$page"); do
