@@ -198,6 +198,13 @@ test('the recipe of the host of the prompts comes first', async () => {
   const linked = { name: 'a', repository: 'gitlab.example.com/acme/prompts', path: 'a.md' }
   expect((await own.service.post('/prompts', key, linked)).status).toBe(201)
   const { page } = await own.open('/settings/webhooks', { key })
+  // On a narrow page, a line of the command never ends within the name of an option.
+  for (let width = 320; width < 480; width += 16) {
+    await page.setViewportSize({ width, height: 640 })
+    expect(
+      await page.locator('pre .option').evaluateAll((all) => all.map((one) => one.getClientRects().length)),
+    ).toEqual([1])
+  }
   const [guide, place] = (
     (await page.getByRole('link', { name: 'Recipe for GitLab CI' }).getAttribute('href')) as string
   ).split('#')

@@ -42,10 +42,12 @@ export const Scopes = ({ scopes }: { scopes: string[] }) => (
   </span>
 )
 
-/** What is to be typed at a terminal. */
+/** What is to be typed at a terminal. A line does not end within the name of an option. */
 export const Command = ({ children }: { children: string }) => (
   <pre>
-    <code>{children}</code>
+    <code>
+      {children.split(/(--[\w-]+)/).map((part) => (part.startsWith('--') ? <span class="option">{part}</span> : part))}
+    </code>
   </pre>
 )
 
