@@ -85,24 +85,25 @@ export type PastSignal = Pick<SignalToWrite, 'value' | 'metadata' | 'createdAt' 
 
 const timesOf = (signals: PastSignal[]) => signals.map(({ createdAt }) => createdAt.toISOString())
 
+const subjectsOf = (signals: PastSignal[]) => signals.map(({ subject = null }) => subject)
+
 /** What tells a signal of a prompt from others: time, value, metadata and subject. Postgres writes equal metadata in one way. */
 export async function selectIdentities(sql: Sql, signals: PastSignal[]): Promise<string[]> {
-  const rows = await sql<{ hash: string | null }>`
-    select md5(g.metadata::jsonb::text) as hash
-    from unnest(${signals.map(({ metadata }) => metadata)}::text[]) with ordinality g (metadata, number)
+  const rows = await sql<{ identity: string }>`
+    select md5((g.created_at, g.value, g.metadata::jsonb, g.subject)::text) as identity
+    from unnest(
+      ${signals.map(({ value }) => value)}::text[], ${signals.map(({ metadata }) => metadata)}::text[],
+      ${timesOf(signals)}::text[]::timestamptz[], ${subjectsOf(signals)}::text[]
+    ) with ordinality g (value, metadata, created_at, subject, number)
     order by g.number`
-  return signals.map((signal, index) => identityOf({ ...signal, at: signal.createdAt, hash: null, ...rows[index] }))
+  return rows.map(({ identity }) => identity)
 }
 
 /** Counts the signals that the prompt has at some times, by identity: of each time, those after an id. */
-export async function countStored(
-  sql: Sql,
-  prompt: Prompt,
-  times: Map<string, { lastId: number }>,
-): Promise<{ time: string; identity: string; count: number; lastId: number }[]> {
-  const rows = await sql<Identified & { count: number; lastId: number }>`
+export async function countStored(sql: Sql, prompt: Prompt, times: Map<string, { lastId: number }>) {
+  const rows = await sql<{ at: Date; identity: string; count: number; lastId: number }>`
     select
-      s.created_at as at, s.value, md5(s.metadata::text) as hash, split_part(s.subject, e'\\t', -1) as subject,
+      s.created_at as at, md5((s.created_at, s.value, s.metadata, split_part(s.subject, e'\\t', -1))::text) as identity,
       count(*) as count, max(s.id) as "lastId"
     from unnest(
       ${[...times.keys()]}::text[]::timestamptz[],
@@ -110,16 +111,9 @@ export async function countStored(
     ) t (at, last_id)
     join signals s on s.created_at = t.at and s.id > t.last_id
     where s.organisation_id = ${prompt.organisationId} and s.prompt_id = ${prompt.id}
-    group by 1, 2, 3, 4`
-  return rows.map(({ count, lastId, ...one }) => {
-    return { time: one.at.toISOString(), identity: identityOf(one), count, lastId }
-  })
+    group by 1, 2`
+  return rows.map(({ at, ...one }) => ({ ...one, time: at.toISOString() }))
 }
-
-type Identified = { at: Date; value: string; hash: string | null; subject?: string | null | undefined }
-
-const identityOf = ({ at, value, hash, subject = null }: Identified) =>
-  JSON.stringify([at.getTime(), value, hash, subject])
 
 /** Inserts signals of past months, which count towards no limit. The caller has locked the organisation. */
 export async function insertPastSignals(sql: Sql, prompt: Prompt, signals: PastSignal[]): Promise<void> {
@@ -128,7 +122,7 @@ export async function insertPastSignals(sql: Sql, prompt: Prompt, signals: PastS
     select ${prompt.organisationId}, ${prompt.id}, g.value, g.metadata::jsonb, g.created_at, g.subject
     from unnest(
       ${signals.map(({ value }) => value)}::text[], ${signals.map(({ metadata }) => metadata)}::text[],
-      ${timesOf(signals)}::text[]::timestamptz[], ${signals.map(({ subject }) => subject ?? null)}::text[]
+      ${timesOf(signals)}::text[]::timestamptz[], ${subjectsOf(signals)}::text[]
     ) with ordinality g (value, metadata, created_at, subject, number)
     order by g.number`
 }

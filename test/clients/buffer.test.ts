@@ -91,6 +91,14 @@ test('a buffer keeps the order of the signals with one subject, also when batche
   expect(await listSignals()).toMatchObject([{ value: 'negative', metadata: { n: 4 } }])
 })
 
+test('a buffer withdraws a signal that still waits', async () => {
+  const buffer = createSignalBuffer({ signals: direct().signals, intervalMs: 60_000 })
+  const recorded = buffer.record(tenant.prompt, 'negative', { subject: 'msg_1' })
+  expect(await buffer.withdraw(tenant.prompt, 'msg_1')).toBe(true)
+  expect([(await recorded).status, await listSignals()]).toEqual([201, []])
+  await buffer.close()
+})
+
 test('a full buffer rejects the new signal, keeps the old ones, and does not end a process that does not wait', async () => {
   const refused: string[] = []
   const onError = (error: Error) => refused.push(error.message)

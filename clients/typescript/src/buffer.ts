@@ -4,7 +4,7 @@ import { itemOf, type NewSignal, randomKey, type Signals } from './signals.ts'
 
 export interface BufferOptions {
   /** Where signals go, such as `createClient(…).signals`. */
-  signals: Pick<Signals, 'recordMany'>
+  signals: Pick<Signals, 'recordMany' | 'withdraw'>
   /** A batch is sent when it has this many signals, at most 1,000, or when the oldest is `intervalMs` old. */
   batchSize?: number
   intervalMs?: number
@@ -17,6 +17,8 @@ export interface BufferOptions {
 export interface SignalBuffer {
   /** Resolves once the signal is recorded; rejects if it has an unknown field, the buffer is full or closed, or the service refused it. */
   record(prompt: string, value: NewSignal['value'], options?: Omit<NewSignal, 'value'>): Promise<BatchResult>
+  /** As `signals.withdraw`, once everything that waits now is sent: a signal with this subject may be among it. */
+  withdraw(prompt: string, subject: string): Promise<boolean>
   /** Sends everything that waits now. Resolves when each of these signals is recorded or refused. */
   flush(): Promise<void>
   /** Takes no more signals, and flushes. When `signal` aborts, the rest is rejected. */
@@ -103,6 +105,10 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
         settle(toError(error))
       }
       return recorded
+    },
+    async withdraw(prompt, subject) {
+      await flush()
+      return signals.withdraw(prompt, subject)
     },
     flush,
     async close(signal) {
