@@ -43,24 +43,23 @@ export function createOverview({ db, clock, rollup }: Services) {
     return { data: await listPromptsOf(db.sql, organisationId, ids), limit, nextCursor }
   }
 
-  type Reading = { organisationId: number; margin: number; now: Date; days: Date[]; deadline: number }
-
   /** Reads in steps, so that a caller waits for no others longer than for one step. */
-  async function readRows(listed: PromptRow[], { organisationId, margin, now, days, deadline }: Reading) {
+  async function readRows(listed: PromptRow[], asked: Asked, deadline: number): Promise<PromptImpact[]> {
+    const { organisationId } = asked
     const startedAt = performance.now()
     const limited = <T>(read: () => Promise<T>) => db.heavyRead(organisationId, read)
     const publicIds = listed.map(({ id }) => id)
     const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
     // A prompt may have been erased since it was listed.
-    const prompts = listed.filter(({ id }) => rowIds.has(id))
+    const prompts = listed.flatMap((prompt) => {
+      const id = rowIds.get(prompt.id)
+      return id === undefined ? [] : { id, prompt }
+    })
     await limited(() => rollup.catchUpEach(organisationId, [...rowIds.values()], startedAt))
     const inSnapshot = createSnapshots(db, organisationId, deadline)
-    return readInSteps(prompts, promptsPerStep, async (some) => {
-      const ids = some.map(({ id }) => rowIds.get(id) as number)
-      const read = (sql: Sql) => readSummaries(sql, organisationId, ids, { now, days, margin })
-      const summaries = await limited(() => inSnapshot(read))
-      return some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) }))
-    })
+    return readInSteps(prompts, promptsPerStep, (some) =>
+      limited(() => inSnapshot((sql) => readImpacts(sql, some, asked))),
+    )
   }
 
   async function readPage(organisationId: number, query: OverviewQuery, deadline: number): Promise<Page> {
@@ -68,29 +67,23 @@ export function createOverview({ db, clock, rollup }: Services) {
     const filters = { search, archived }
     const now = clock.now()
     const days = daysUntil(now)
-    const [from, until] = [days[0], days.at(-1)] as [Date, Date]
-    const reading = { organisationId, margin, now, days, deadline }
-    const list = { organisationId, filters, withSignals: show !== null, from, until }
-    if (sort !== 'effect' && show !== 'worse' && show !== 'better') {
-      const { data, ...page } = await db.heavyRead(organisationId, () =>
-        sort === null && show === null
-          ? listPrompts(db, organisationId, request, filters, 'impact')
-          : sortPrompts({ ...list, sort: sort ?? 'last_change' }, request),
-      )
-      return { ...page, data: await readRows(data, reading) }
-    }
-    const sorted = {
-      ...list,
+    const verdict = show === 'signals' ? null : show
+    const comparesAll = sort === 'effect' || verdict !== null
+    const list = {
+      ...{ organisationId, filters, withSignals: show !== null || comparesAll },
       sort: sort === 'effect' ? ('signals' as const) : (sort ?? 'last_change'),
-      withSignals: true,
+      ...{ from: days[0] as Date, until: days.at(-1) as Date },
     }
-    const all = { limit: maxComparedPrompts, cursor: null }
-    const { data, nextCursor } = await db.heavyRead(organisationId, () => sortPrompts(sorted, all))
-    if (nextCursor) throw tooMany(sort === 'effect' ? 'sort' : 'show', maxComparedPrompts, 'prompts with signals')
-    const rows = (await readRows(data, reading)).filter(
-      (row) => (show !== 'worse' && show !== 'better') || row.latest?.verdict === show,
-    )
-    const ordered = sort === 'effect' ? rows.toSorted(byEffect) : rows
+    const { data, ...page } = await db.heavyRead(organisationId, () => {
+      if (sort === null && show === null) return listPrompts(db, organisationId, request, filters, 'impact')
+      return sortPrompts(list, comparesAll ? { limit: maxComparedPrompts, cursor: null } : request)
+    })
+    if (comparesAll && page.nextCursor)
+      throw tooMany(sort === 'effect' ? 'sort' : 'show', maxComparedPrompts, 'prompts with signals')
+    const rows = await readRows(data, { organisationId, margin, now, days }, deadline)
+    if (!comparesAll) return { ...page, data: rows }
+    const wanted = rows.filter(({ latest }) => verdict === null || latest?.verdict === verdict)
+    const ordered = sort === 'effect' ? wanted.toSorted(byEffect) : wanted
     // The verdicts may have changed since the last page: its length is the place of the next one.
     const name = JSON.stringify(['compared impact', organisationId, filters, sort, show])
     const start = decodeCursor(name, request.cursor)?.id ?? 0
@@ -106,21 +99,27 @@ export function createOverview({ db, clock, rollup }: Services) {
     share(JSON.stringify([organisationId, query]), () => readPage(organisationId, query, deadline))
 }
 
-type Summarised = { now: Date; days: Date[]; margin: number }
+type Asked = { organisationId: number; margin: number; now: Date; days: Date[] }
 
-async function readSummaries(sql: Sql, organisationId: number, promptIds: number[], { now, days, margin }: Summarised) {
+async function readImpacts(
+  sql: Sql,
+  prompts: { id: number; prompt: PromptRow }[],
+  { organisationId, margin, now, days }: Asked,
+): Promise<PromptImpact[]> {
+  const ids = prompts.map(({ id }) => id)
   const [live, recent] = await Promise.all([
-    selectNewestChanges(sql, organisationId, promptIds),
-    selectSpanCounts(sql, organisationId, promptIds, days),
+    selectNewestChanges(sql, organisationId, ids),
+    selectSpanCounts(sql, organisationId, ids, days),
   ])
   const liveIds = live.map(({ id }) => id)
-  const known = await readChanges(sql, organisationId, promptIds, liveIds)
-  const latestOf = new Map(live.map(({ prompt_id, id }) => [prompt_id, showImpacts(known, [id], margin)[0]]))
-  const rateChangeOf = new Map(findRateChanges(known, now).map(({ promptId, found }) => [promptId, found]))
-  const recentOf = Map.groupBy(recent, (row) => row.promptId)
-  return promptIds.map((id) => ({
-    latest: latestOf.get(id) ?? null,
-    rate_changed: rateChangeOf.get(id) ?? null,
+  const known = await readChanges(sql, organisationId, ids, liveIds)
+  const liveOf = new Map(live.map((change) => [change.prompt_id, showImpacts(known, [change.id], margin)[0]]))
+  const rateChanges = findRateChanges(known, now)
+  const recentOf = Map.groupBy(recent, ({ promptId }) => promptId)
+  return prompts.map(({ id, prompt }) => ({
+    prompt,
+    latest: liveOf.get(id) ?? null,
+    rate_changed: rateChanges.find(({ promptId }) => promptId === id)?.found ?? null,
     recent: describeDays(recentOf.get(id) ?? [], days),
   }))
 }

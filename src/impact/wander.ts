@@ -30,7 +30,8 @@ const passes = 3
 export function estimateWander(windows: Counts[][]): Wander {
   let [days, pairs, squares, products] = [0, 0, 0, 0]
   const lengths: number[] = []
-  for (const window of lastDays(windows)) {
+  const last = windows.flatMap((window, number) => window.map((day) => ({ ...day, number }))).slice(-wanderDays)
+  for (const window of Map.groupBy(last, ({ number }) => number).values()) {
     const large = window.filter((day) => totalOf(day) >= fewestSignals)
     if (large.length < 2) continue
     const sum = addCounts(large)
@@ -62,17 +63,6 @@ export const showWander = ({ variance, days }: Wander): { points: number; days: 
   points: Math.round(Math.sqrt(variance) * 1e4) / 100,
   days,
 })
-
-/** The last days of all windows together. */
-function lastDays(windows: Counts[][]): Counts[][] {
-  let left = wanderDays
-  const last = windows.toReversed().map((window) => {
-    const kept = left > 0 ? window.slice(-left) : []
-    left -= kept.length
-    return kept
-  })
-  return last.reverse()
-}
 
 /** The variance of the mean of adjacent days, where that of a day is 1. */
 function varianceOfMean(correlation: number, days: number): number {
