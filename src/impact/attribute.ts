@@ -1,24 +1,7 @@
 import { createCommitFinder, isLongHash, isShortHash, spellingsOf } from '../history/identity.ts'
 import { addCounts, type Counts, totalOf } from '../lib/counts.ts'
 import { lastStorableInstant } from '../lib/times.ts'
-
-/** A change, from when it went live until the next change did. */
-export type ChangeWindow = {
-  id: number
-  /** The changes before it, the nearest first. None for a change that was read only as one before another. */
-  earlier_ids: number[]
-  created_at: Date
-  /** Null while it is live. */
-  live_until: Date | null
-  /** The commit in lower case. */
-  commit_key: string
-  /**
-   * A rollback makes a commit live again, so the commit has several changes. A signal that names it belongs to the change
-   * whose range contains it. The first range has no start (null), the last one no end.
-   */
-  named_from: Date | null
-  named_until: Date | null
-}
+import type { ChangeWindow } from './timeline.ts'
 
 /**
  * All signals of a span and day (UTC), or only those that name this commit. Span 0 is before the first bound, span n begins

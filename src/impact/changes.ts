@@ -35,13 +35,15 @@ export function createChangeList({ db, rollup }: { db: Db; rollup: SignalRollup 
     await limited(() => rollup.catchUpEach(organisationId, [...new Set(listed.map(promptOf))], startedAt))
     const inSnapshot = createSnapshots(db, organisationId, deadline)
     const readStep = async (some: ListedChange[]): Promise<ChangeImpact[]> => {
-      const [prompts, ids] = [some.map(promptOf), some.map(({ id }) => id)]
-      const known = await limited(() => inSnapshot((sql) => readChanges(sql, organisationId, prompts, ids)))
-      return some.flatMap(({ id, prompt }) =>
-        showImpacts(known, [id], query.margin).map((impact) => {
-          return { prompt, ...impact, sentence: describeChange(impact) }
-        }),
+      const ids = some.map(({ id }) => id)
+      const prompts = new Map(some.map(({ promptId, prompt }) => [promptId, prompt]))
+      const known = await limited(() =>
+        inSnapshot((sql) => readChanges(sql, organisationId, [...prompts.keys()], () => ids)),
       )
+      return showImpacts(known, query.margin).map(({ promptId, impact }) => {
+        const prompt = prompts.get(promptId) as ListedChange['prompt']
+        return { prompt, ...impact, sentence: describeChange(impact) }
+      })
     }
     // Half of the time is left for a transaction that is slow. Older changes are then left out.
     const isLate = () => performance.now() > (startedAt + deadline) / 2

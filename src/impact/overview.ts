@@ -14,7 +14,6 @@ import type { RateChange } from './rate_change.ts'
 import { createSnapshots, findRateChanges, readChanges, readInSteps, showImpacts } from './read.ts'
 import { type Impact, maxComparedPrompts, maxSortedPrompts, type OverviewQuery, type RecentSignals } from './schema.ts'
 import { groupOf, verdictOrder } from './schema_changes.ts'
-import { selectNewestChanges } from './store.ts'
 import { type SortedList, selectSortedPrompts } from './store_lists.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; rate_changed: RateChange | null; recent: RecentSignals }
@@ -107,13 +106,11 @@ async function readImpacts(
   { organisationId, margin, now, days }: Asked,
 ): Promise<PromptImpact[]> {
   const ids = prompts.map(({ id }) => id)
-  const [live, recent] = await Promise.all([
-    selectNewestChanges(sql, organisationId, ids),
+  const [known, recent] = await Promise.all([
+    readChanges(sql, organisationId, ids, (timeline) => timeline.slice(-1).map(([id]) => id)),
     selectSpanCounts(sql, organisationId, ids, days),
   ])
-  const liveIds = live.map(({ id }) => id)
-  const known = await readChanges(sql, organisationId, ids, liveIds)
-  const liveOf = new Map(live.map((change) => [change.prompt_id, showImpacts(known, [change.id], margin)[0]]))
+  const liveOf = new Map(showImpacts(known, margin).map(({ promptId, impact }) => [promptId, impact]))
   const rateChanges = findRateChanges(known, now)
   const recentOf = Map.groupBy(recent, ({ promptId }) => promptId)
   return prompts.map(({ id, prompt }) => ({

@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { showTitledEntry } from '../history/schema.ts'
+import { type EntryRow, showTitledEntry } from '../history/schema.ts'
 import { totalOf } from '../lib/counts.ts'
 import { offsetOf } from '../lib/numbered_page.ts'
 import { invalidQuery } from '../lib/params.ts'
@@ -10,15 +10,9 @@ import { compareWindows, fewestBaseSignals } from './compare.ts'
 import { rateOf } from './rate.ts'
 import { findRateChange, type RateChange } from './rate_change.ts'
 import { defaultMargin, type Impact, type ImpactQuery, type Pair } from './schema.ts'
-import {
-  type Change,
-  selectChangeCommits,
-  selectChangePage,
-  selectChanges,
-  selectNewestChanges,
-  selectSignalCounts,
-} from './store.ts'
-import { estimateWander, showWander, wanderDays } from './wander.ts'
+import { selectChangeEntries, selectChangePage, selectSignalCounts, selectTimelines } from './store.ts'
+import { type ChangeWindow, type Timeline, windowsOf } from './timeline.ts'
+import { estimateWander, showWander } from './wander.ts'
 
 /**
  * A page of changes, newest first, each compared with its base; or two changes, head first. `rateChanged` is null unless the
@@ -79,9 +73,9 @@ export async function readImpactPage(
   const { totalCount, ids } = await inSnapshot((sql) => selectChangePage(sql, prompt, page))
   let rateChanged: RateChange | null = null
   const data = await readInSteps(ids, changesPerStep, async (some) => {
-    const known = await inSnapshot((sql) => readChanges(sql, prompt.organisationId, [prompt.id], some))
+    const known = await inSnapshot((sql) => readChanges(sql, prompt.organisationId, [prompt.id], () => some))
     rateChanged ??= findRateChanges(known, now)[0]?.found ?? null
-    return showImpacts(known, some, margin)
+    return showImpacts(known, margin).map(({ impact }) => impact)
   })
   return { totalCount, data, rateChanged }
 }
@@ -89,7 +83,7 @@ export async function readImpactPage(
 export const noChange = 'must be the id of a change of this prompt, as its impact lists them'
 
 async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ComparedPage> {
-  const known = await readChanges(sql, prompt.organisationId, [prompt.id], [pair.head, pair.base])
+  const known = await readChanges(sql, prompt.organisationId, [prompt.id], () => [pair.head, pair.base])
   const [base, head] = (['base', 'head'] as const).map((path) => {
     const change = known.get(pair[path])
     if (!change) throw invalidQuery({ path, message: noChange })
@@ -110,27 +104,30 @@ export async function readNews(
   promptIds: number[],
   { since, limit, rateIds, now }: { since: Date; limit: number; rateIds: number[]; now: Date },
 ) {
-  const recent = await selectNewestChanges(sql, organisationId, promptIds, { since, limit })
-  const ids = recent.map(({ id }) => id)
-  const isComparable = (changes: Change[]) => changes.some(({ earlier_ids }) => earlier_ids.length > 0)
-  const known = await readChanges(sql, organisationId, promptIds, ids, (id, changes) => {
-    return isComparable(changes) || rateIds.includes(id)
-  })
-  const decided = recent.flatMap(({ id, prompt_id }) =>
-    showImpacts(known, [id], defaultMargin)
-      .filter(isDecided)
-      .map((impact) => ({ promptId: prompt_id, impact })),
-  )
+  const choose: Choose = (timeline, promptId) => {
+    // Nothing can be said of the only change but whether its rate changed.
+    if (timeline.length === 1 && !rateIds.includes(promptId)) return []
+    const isWatched = ([, liveAt]: Timeline[number], index: number, { length }: Timeline) =>
+      liveAt >= since.getTime() || index === length - 1
+    return timeline
+      .slice(-limit)
+      .filter(isWatched)
+      .map(([id]) => id)
+  }
+  const known = await readChanges(sql, organisationId, promptIds, choose)
+  const decided = showImpacts(known, defaultMargin).filter(isDecided)
   return { decided, rateChanges: findRateChanges(known, now).filter(({ promptId }) => rateIds.includes(promptId)) }
 }
 
 export type News = Awaited<ReturnType<typeof readNews>>
 
-const isDecided = (impact: Impact): impact is Impact & { verdict: 'better' | 'worse' | 'same' } =>
-  impact.verdict !== null && impact.verdict !== 'undecided'
+type ShownImpact = { promptId: number; impact: Impact }
+
+const isDecided = (one: ShownImpact): one is ShownImpact & { impact: { verdict: 'better' | 'worse' | 'same' } } =>
+  one.impact.verdict !== null && one.impact.verdict !== 'undecided'
 
 /** A change with its signals. */
-type CountedChange = Change & { counts: ChangeCounts }
+type CountedChange = EntryRow & ChangeWindow & { promptId: number; counts: ChangeCounts }
 
 /** Changes by their ids. */
 type KnownChanges = Map<number, CountedChange>
@@ -139,34 +136,40 @@ type KnownChanges = Map<number, CountedChange>
 export const findRateChanges = (known: KnownChanges, now: Date) =>
   [...known.values()].flatMap((change) => {
     const found = change.live_until === null && findRateChange(change.counts.days, now)
-    return found ? { promptId: change.prompt_id, change: showTitledEntry(change), found } : []
+    return found ? { promptId: change.promptId, change: showTitledEntry(change), found } : []
   })
 
-/**
- * Reads the given changes of prompts and those before each, with their signals. Leaves out ids that are not changes, and
- * prompts whose signals are not to be counted.
- */
+/** Chooses changes of a prompt by their ids. */
+type Choose = (timeline: Timeline, promptId: number) => number[]
+
+/** Reads the chosen changes of prompts and those before each, with their signals. Leaves out ids that are not changes. */
 export async function readChanges(
   sql: Sql,
   organisationId: number,
   promptIds: number[],
-  ids: number[],
-  isCounted: (promptId: number, changes: Change[]) => boolean = () => true,
+  choose: Choose,
 ): Promise<KnownChanges> {
-  const [changes, rows] = await Promise.all([
-    selectChanges(sql, organisationId, promptIds, ids, wanderDays),
-    selectChangeCommits(sql, organisationId, promptIds),
-  ])
-  const commits = new Map(rows.map((row) => [row.prompt_id, row.commits]))
-  const prompts = [...Map.groupBy(changes, ({ prompt_id }) => prompt_id)].flatMap(([id, own]) =>
-    isCounted(id, own) ? { id, own, all: commits.get(id) ?? [] } : [],
-  )
-  const requests = prompts.map(({ id, own, all }) => {
-    const shown = own.map(({ commit_key }) => commit_key)
-    return requestCounts(id, boundsOf(own), all, shown)
+  const timelines = await selectTimelines(sql, organisationId, promptIds)
+  const prompts = timelines.flatMap(({ promptId, timeline }) => {
+    const windows = windowsOf(timeline, choose(timeline, promptId))
+    return windows.length > 0 ? { promptId, windows, commits: [...new Set(timeline.map((one) => one[2]))] } : []
   })
-  const signals = Map.groupBy(await selectSignalCounts(sql, organisationId, requests), ({ promptId }) => promptId)
-  const counted = prompts.flatMap(({ id, own, all }) => attribute(own, all, signals.get(id) ?? []))
+  const ids = prompts.flatMap(({ windows }) => windows.map(({ id }) => id))
+  const requests = prompts.map(({ promptId, windows, commits }) => {
+    const shown = windows.map(({ commit_key }) => commit_key)
+    return requestCounts(promptId, boundsOf(windows), commits, shown)
+  })
+  const [entries, counts] = await Promise.all([
+    selectChangeEntries(sql, organisationId, ids),
+    selectSignalCounts(sql, organisationId, requests),
+  ])
+  const entryOf = new Map(entries.map((entry) => [entry.id, entry]))
+  const signals = Map.groupBy(counts, ({ promptId }) => promptId)
+  const counted = prompts.flatMap(({ promptId, windows, commits }) =>
+    attribute(windows, commits, signals.get(promptId) ?? []).map((change) => {
+      return { ...(entryOf.get(change.id) as EntryRow), ...change, promptId }
+    }),
+  )
   return new Map(counted.map((change) => [change.id, change]))
 }
 
@@ -174,7 +177,7 @@ export async function readChanges(
 type Base = CountedChange & { skipped: number }
 
 /** What a change is compared with: the nearest earlier change with enough signals, else the one before it, if there is one. */
-export function findBase(known: KnownChanges, { earlier_ids }: Change): Base | null {
+export function findBase(known: KnownChanges, { earlier_ids }: ChangeWindow): Base | null {
   const earlier = earlier_ids.flatMap((id) => known.get(id) ?? [])
   const skipped = Math.max(
     earlier.findIndex(({ counts }) => totalOf(counts) >= fewestBaseSignals),
@@ -192,7 +195,9 @@ export function compareDays(
   days: DayCounts[],
   options: { margin: number; isOver: boolean },
 ) {
-  const ids = new Set([...change.earlier_ids, ...(base ? [base.id, ...base.earlier_ids] : [])])
+  // A chosen base may be any change, and then has a past of its own.
+  const isChosen = base !== null && !change.earlier_ids.includes(base.id)
+  const ids = new Set([...change.earlier_ids, ...(isChosen ? [base.id, ...base.earlier_ids] : [])])
   const past = [...ids].flatMap((id) => known.get(id) ?? [])
   const oldestFirst = past.toSorted((a, b) => Number(a.created_at) - Number(b.created_at))
   const wander = estimateWander([...oldestFirst.map(({ counts }) => counts.days), days])
@@ -200,9 +205,11 @@ export function compareDays(
   return { wander, ...(compared ?? { difference: null, verdict: null, signals_needed: null }) }
 }
 
-/** Compares each of these changes with its base. */
-export const showImpacts = (known: KnownChanges, ids: number[], margin: number): Impact[] =>
-  ids.flatMap((id) => known.get(id) ?? []).map((change) => showImpact(known, change, margin))
+/** Compares each change that was asked for with its base. */
+export const showImpacts = (known: KnownChanges, margin: number): ShownImpact[] =>
+  [...known.values()]
+    .filter(({ is_asked }) => is_asked)
+    .map((change) => ({ promptId: change.promptId, impact: showImpact(known, change, margin) }))
 
 export function showImpact(
   known: KnownChanges,

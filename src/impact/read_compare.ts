@@ -89,7 +89,7 @@ const maxShownDays = 366
  * its base.
  */
 export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, margin: number): Promise<ChangeDays> {
-  const known = await readChanges(sql, prompt.organisationId, [prompt.id], [entryId])
+  const known = await readChanges(sql, prompt.organisationId, [prompt.id], () => [entryId])
   const change = known.get(entryId)
   if (!change) throw notFound()
   const base = findBase(known, change)

@@ -1,11 +1,9 @@
 import type { Sql } from '../db/client.ts'
 import type { EntryRow } from '../history/schema.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import type { ChangeWindow, CountRequest, SignalCount } from './attribute.ts'
+import type { CountRequest, SignalCount } from './attribute.ts'
 import type { ImpactQuery } from './schema.ts'
-
-/** An entry that put another commit live on the prompt's live branch (the view history_changes), with its window. */
-export type Change = EntryRow & ChangeWindow & { prompt_id: number }
+import type { Timeline } from './timeline.ts'
 
 type PageToSelect = Pick<ImpactQuery, 'action' | 'branch' | 'since' | 'until' | 'limit'> & { offset: number }
 
@@ -32,93 +30,24 @@ export async function selectChangePage(sql: Sql, { id, organisationId }: OwnedPr
   return row as NonNullable<typeof row>
 }
 
-/** Selects the live change of each prompt, and its newest changes since `since`, at most `limit` per prompt in all. */
-export const selectNewestChanges = (
-  sql: Sql,
-  organisationId: number,
-  promptIds: number[],
-  { since, limit }: { since: Date | null; limit: number } = { since: null, limit: 1 },
-) =>
-  sql<{ prompt_id: number; id: number; created_at: Date }>`
-    select p.id as prompt_id, h.id, h.created_at
-    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral (
-      select h.id, h.created_at, row_number() over (order by h.created_at desc, h.id desc) as place
-      from history_changes h
-      where h.organisation_id = ${organisationId} and h.prompt_id = p.id
-      order by h.created_at desc, h.id desc
-      limit ${limit}
-    ) h
-    where h.place = 1 or h.created_at >= ${since}`
-
-/** How many earlier changes may be a change's base, or tell how the rate wanders by itself. */
-const maxEarlier = 10
-
 /**
- * Selects the given entries that are changes of these prompts, and the changes before each that were still live `pastDays`
- * before it.
+ * Selects all changes of these prompts: entries that put another commit live on the live branch (the view history_changes).
+ * One value per prompt, because a row for each change would take several times as long.
  */
-export const selectChanges = (
-  sql: Sql,
-  organisationId: number,
-  promptIds: number[],
-  ids: number[],
-  pastDays: number,
-): Promise<Change[]> =>
-  sql<Change>`
-    with given as materialized (
-      select
-        h.id,
-        array(
-          select e.id
-          from (
-            select b.id, b.created_at, lag(b.created_at) over (order by b.created_at desc, b.id desc) as live_until
-            from history_changes b
-            where b.organisation_id = h.organisation_id and b.prompt_id = h.prompt_id
-              and (b.created_at, b.id) < (h.created_at, h.id)
-            order by b.created_at desc, b.id desc
-            limit ${maxEarlier}
-          ) e
-          where coalesce(e.live_until, h.created_at) > h.created_at - make_interval(days => ${pastDays}::integer)
-          order by e.created_at desc, e.id desc
-        ) as earlier_ids
-      from history_changes h
-      where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.organisation_id = ${organisationId}
-        and h.prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
-    )
+export const selectTimelines = (sql: Sql, organisationId: number, promptIds: number[]) =>
+  sql<{ promptId: number; timeline: Timeline }>`
     select
-      h.*, coalesce((select to_json(g.earlier_ids) from given g where g.id = h.id), '[]') as earlier_ids,
-      (
-        select later.created_at
-        from history_changes later
-        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id
-          and (later.created_at, later.id) > (h.created_at, h.id)
-        order by later.created_at, later.id
-        limit 1
-      ) as live_until,
-      case when exists (
-        select from history_changes earlier
-        where earlier.organisation_id = h.organisation_id and earlier.prompt_id = h.prompt_id
-          and earlier.commit_key = h.commit_key and (earlier.created_at, earlier.id) < (h.created_at, h.id)
-      ) then h.created_at end as named_from,
-      (
-        select later.created_at
-        from history_changes later
-        where later.organisation_id = h.organisation_id and later.prompt_id = h.prompt_id
-          and later.commit_key = h.commit_key and (later.created_at, later.id) > (h.created_at, h.id)
-        order by later.created_at, later.id
-        limit 1
-      ) as named_until
-    from (select id from given union select unnest(earlier_ids) from given) w
-    join history_changes h on h.organisation_id = ${organisationId} and h.id = w.id`
-
-/** The commits of all changes of these prompts, in lower case. */
-export const selectChangeCommits = (sql: Sql, organisationId: number, promptIds: number[]) =>
-  sql<{ prompt_id: number; commits: string[] }>`
-    select prompt_id, json_agg(distinct commit_key) as commits
+      prompt_id as "promptId", json_agg(
+        json_build_array(id, (extract(epoch from created_at) * 1000)::bigint, commit_key) order by created_at, id
+      ) as timeline
     from history_changes
     where organisation_id = ${organisationId} and prompt_id = any(${promptIds.map(String)}::text[]::bigint[])
     group by prompt_id`
+
+export const selectChangeEntries = (sql: Sql, organisationId: number, ids: number[]) =>
+  sql<EntryRow & { prompt_id: number }>`
+    select * from history_changes
+    where organisation_id = ${organisationId} and id = any(${ids.map(String)}::text[]::bigint[])`
 
 /** How many longer hashes in signals count for the short hash of a change. Clients may make up any number. */
 const maxLongerHashes = 100

@@ -314,7 +314,7 @@ test('prompts are checked together, and signals are counted where changes can be
   await createCheck(noted)()
   expect(counted).toHaveLength(5)
   const steps = db.isEmbedded ? 5 : 1
-  expect(texts.filter((text) => /history_changes|into checked_prompts/.test(text))).toHaveLength(4 * steps)
+  expect(texts.filter((text) => /history_changes|into checked_prompts/.test(text))).toHaveLength(3 * steps)
 })
 
 test('one replica checks at a time, and each verdict is announced once by several', async () => {

@@ -1,0 +1,30 @@
+// How a rate wanders is told by the past of a change, not by which other changes are shown beside it.
+import { expect, test } from 'bun:test'
+import { useNewTenant, useService } from '../use.ts'
+import { addSignals, deployed, onDays, signals } from './history.ts'
+
+const service = useService()
+const tenant = useNewTenant(service)
+
+test('a change has the same impact on any page', async () => {
+  service.clock.set('2026-11-15T12:00:00.000Z')
+  // The first change ended more than 90 days before the last one went live.
+  const times = ['2026-05-01T00:00:00.000Z', '2026-05-21T00:00:00.000Z', '2026-10-01T00:00:00.000Z']
+  await service.addHistory(
+    tenant.prompt,
+    times.map((time, index) => deployed(String(index).repeat(40), time)),
+  )
+  const steady = signals(70, 30, { at: '2026-06-01T12:00:00.000Z' })
+  await addSignals(service, tenant.prompt, [
+    ...[1, 3, 5, 7, 9].flatMap((day) => [
+      ...signals(90, 10, { at: `2026-05-0${day}T12:00:00.000Z` }),
+      ...signals(10, 90, { at: `2026-05-1${day}T12:00:00.000Z` }),
+    ]),
+    ...onDays(10, steady),
+    ...signals(70, 30, { at: '2026-10-01T12:00:00.000Z' }),
+  ])
+  const read = async (limit: number) =>
+    (await service.get(`/prompts/${tenant.prompt}/impact?limit=${limit}`, tenant.key)).body.data[0]
+  expect(await read(25)).toEqual(await read(1))
+  expect((await read(25)).wander.days).toBe(10)
+})
