@@ -105,7 +105,7 @@ export async function readNews(
   { since, limit, rateIds, now }: { since: Date; limit: number; rateIds: number[]; now: Date },
 ) {
   const choose: Choose = (timeline, promptId) => {
-    // Nothing can be said of the only change but whether its rate changed.
+    // The only change of a prompt has no base.
     if (timeline.length === 1 && !rateIds.includes(promptId)) return []
     const isWatched = ([, liveAt]: Timeline[number], index: number, { length }: Timeline) =>
       liveAt >= since.getTime() || index === length - 1
@@ -195,7 +195,7 @@ export function compareDays(
   days: DayCounts[],
   options: { margin: number; isOver: boolean },
 ) {
-  // A chosen base may be any change, and then has a past of its own.
+  // A chosen base may be any change. Its past was then read, too.
   const isChosen = base !== null && !change.earlier_ids.includes(base.id)
   const ids = new Set([...change.earlier_ids, ...(isChosen ? [base.id, ...base.earlier_ids] : [])])
   const past = [...ids].flatMap((id) => known.get(id) ?? [])

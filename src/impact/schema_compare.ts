@@ -4,9 +4,6 @@ import { defineParams, param, type QueryOf, timeParam } from '../lib/params.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 import { count, date, estimate, exampleImpact, Impact, marginParam, verdict, verdictNames } from './schema.ts'
 
-/** The fewest characters of a hash that git shows. */
-export const shortestHash = 7
-
 const commitParam = (which: string) =>
   param(
     Type.String({
