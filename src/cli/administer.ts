@@ -127,6 +127,9 @@ export const commands = fromOperations(operations, [
     usage: 'endpoints test ENDPOINT [--url URL]',
     description: 'sends a ping to an endpoint and shows the outcome',
     operation: 'testEndpoint',
+    judge(_, { delivered }) {
+      if (!delivered) throw new Error('The receiver did not accept the ping.')
+    },
   },
   {
     usage: 'endpoints deliveries ENDPOINT [--url URL] [--limit N] [--cursor C]',

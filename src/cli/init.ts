@@ -28,7 +28,7 @@ export const commands = onDatabase([
       const promptName = args.text('prompt')
       const prompt = promptName === null ? null : (await createPrompt(db, clock, owner, { name: promptName })).id
       const link = config.CONSOLE === 'on' ? linkTo(url, key) : null
-      output.show({ org, prompt, key, link })
+      output.show({ org, ...(prompt !== null || args.options.json ? { prompt } : {}), key, link })
       if (args.options.json) return
       const program = programFor(config)
       output.say(`
