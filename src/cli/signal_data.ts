@@ -9,7 +9,7 @@ import { requirePrompt } from '../prompts/find.ts'
 import { countSignals, type PurgeSource, purgeSignals } from '../signals/erase.ts'
 import { countMatching, type MetadataFilter, purgeMatching } from '../signals/erase_matching.ts'
 import { importSignals } from '../signals/import.ts'
-import { type Columns, convertLines } from '../signals/import_columns.ts'
+import { type Columns, parseLines } from '../signals/import_lines.ts'
 import { exportSignals } from '../signals/read.ts'
 import { exportParams } from '../signals/schema_params.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
@@ -31,11 +31,11 @@ export const signalDataCommands = onDatabase([
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const columns = parseColumns(args)
-      const readGiven = await keepLines(args.positional(0), input as Input, signal)
-      const readLines = columns ? () => convertLines(readGiven(), columns) : readGiven
+      const readLines = await keepLines(args.positional(0), input as Input, signal)
       const now = clock.now()
+      const readSignals = () => parseLines(readLines(), now, columns)
       const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
-      const counts = await importSignals(db, now, rollup, prompt, readLines, (done, share) =>
+      const counts = await importSignals(db, now, rollup, prompt, readSignals, (done, share) =>
         progress.count(done, 'signals', share),
       )
       const { recorded, known, refused } = counts

@@ -1,14 +1,9 @@
 import type { Db } from '../db/client.ts'
-import { invalid, notFound, ServiceError } from '../errors.ts'
-import { atLine, parseJsonLine } from '../lib/input.ts'
+import { notFound } from '../errors.ts'
 import { monthOf } from '../lib/months.ts'
 import { yieldFor } from '../lib/periodic.ts'
-import { parseInstant } from '../lib/times.ts'
-import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { keepNumbers, maxExportedBytes, writeMetadata } from './metadata.ts'
-import { ImportedSignal } from './schema.ts'
 import { isVote, replaceVotes, writeSignals } from './store.ts'
 import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_bulk.ts'
 
@@ -19,21 +14,21 @@ type ImportCounts = { recorded: number; known: number; refused: number }
 export const signalsPerWrite = 500
 
 /**
- * Records one signal per line. The lines are read twice, so that an invalid one is named before anything is written. Writes
- * in short transactions: after an interruption, a repeated import finds the signals of the first one.
+ * Records the signals of a file. It is read twice, so that an invalid line is named before anything is written. Writes in
+ * short transactions: after an interruption, a repeated import finds the signals of the first one.
  */
 export async function importSignals(
   db: Db,
   now: Date,
   rollup: SignalRollup,
   prompt: Prompt,
-  readLines: () => AsyncIterable<string>,
+  readSignals: () => AsyncIterable<PastSignal>,
   onProgress: (signals: number, share: number) => void,
 ): Promise<ImportCounts> {
   let total = 0
   let isInOrder = true
   let last = new Date(0)
-  for await (const { createdAt } of parseLines(readLines(), now)) {
+  for await (const { createdAt } of readSignals()) {
     total += 1
     isInOrder &&= createdAt >= last
     last = createdAt
@@ -57,7 +52,7 @@ export async function importSignals(
     await yieldFor(startedAt)
   }
 
-  for await (const signal of parseLines(readLines(), now)) {
+  for await (const signal of readSignals()) {
     // A later line replaces the signal of an earlier one.
     if (signal.subject && batch.some(({ subject }) => subject === signal.subject)) await write()
     if (batch.push(signal) >= signalsPerWrite) await write()
@@ -122,77 +117,4 @@ export function createPastRecorder(
       const refused = results.filter(({ outcome }) => outcome === 'refused').length
       return { recorded: missing.length - refused, known: signals.length - missing.length, refused }
     })
-}
-
-const validateLine = createValidator(ImportedSignal, 'The signal')
-
-export const unreadable = (message: string) => new ServiceError('validation_error', message)
-
-/** Parses the lines of an export of one prompt: NDJSON, or CSV with a heading. */
-async function* parseLines(lines: AsyncIterable<string>, now: Date): AsyncGenerator<PastSignal> {
-  let lineNumber = 0
-  let isFirst = true
-  let columns: string[] | undefined
-  let source: string | undefined
-  for await (const given of lines) {
-    lineNumber += 1
-    const line = given.replace(/\r$/, '')
-    if (line.trim() === '') continue
-    const signal = await atLine(lineNumber, async () => {
-      const isHeading = isFirst && !line.startsWith('{')
-      isFirst = false
-      if (isHeading) {
-        columns = parseHeading(line)
-        return undefined
-      }
-      const parsed = parseSignal(columns ? toJson(columns, splitRecord(line)) : line, now)
-      source ??= parsed.prompt
-      if (parsed.prompt && parsed.prompt !== source)
-        throw unreadable('The file has signals of several prompts: import one prompt at a time.')
-      return parsed
-    })
-    if (signal) yield signal
-  }
-}
-
-function parseHeading(line: string): string[] {
-  const columns = splitRecord(line)
-  if (columns.includes('value') && columns.includes('created_at')) return columns
-  throw unreadable('This is neither NDJSON nor CSV with a heading: the columns value and created_at are missing.')
-}
-
-function parseSignal(line: string, now: Date): PastSignal & { prompt?: string } {
-  const parsed = validateLine(parseJsonLine(line))
-  const { value, created_at, prompt, subject } = parsed
-  const { metadata } = keepNumbers(line, parsed)
-  const createdAt = parseInstant(created_at)
-  if (!createdAt || createdAt > now) {
-    const message = 'must be an ISO 8601 time with its zone, and not in the future'
-    throw invalid('The signal is not valid.', [{ path: '/created_at', message }])
-  }
-  const json = metadata ? writeMetadata(metadata, maxExportedBytes) : null
-  return { value, metadata: json, createdAt, subject, ...(prompt ? { prompt } : {}) }
-}
-
-/** The metadata comes first, so that nothing in it can take the place of another field. */
-function toJson(columns: string[], cells: string[]): string {
-  if (cells.length !== columns.length) throw unreadable(`This record has ${cells.length} cells, not ${columns.length}.`)
-  const cellOf = (name: string) => cells[columns.indexOf(name)]
-  // See the export for the apostrophe.
-  const subject = cellOf('subject')?.replace(/^'(?=[-=+@'])/, '')
-  const others = ['value', 'created_at', 'prompt'].map((name) => `"${name}":${JSON.stringify(cellOf(name) ?? '')}`)
-  if (subject) others.push(`"subject":${JSON.stringify(subject)}`)
-  return `{"metadata":${cellOf('metadata') || 'null'},${others}}`
-}
-
-/** Splits a CSV record of one line. */
-export function splitRecord(line: string): string[] {
-  const cell = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y
-  const cells: string[] = []
-  for (;;) {
-    const [, quoted, plain, end] = cell.exec(line) ?? []
-    if (end === undefined) throw unreadable('This is not a CSV record of one line.')
-    cells.push(quoted?.replaceAll('""', '"') ?? plain ?? '')
-    if (end === '') return cells
-  }
 }

@@ -86,6 +86,11 @@ export const ImportedSignal = Type.Object({
   subject: Type.Optional(Subject),
 })
 
+export type ImportedSignal = Static<typeof ImportedSignal>
+
+/** A line of any file whose columns are named. */
+export const ImportedRow = Type.Pick(ImportedSignal, ['metadata'])
+
 /** An example line of each export format. */
 export const exportExamples = {
   'application/x-ndjson':

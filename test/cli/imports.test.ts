@@ -137,6 +137,13 @@ test('a file with columns of its own is imported by their names; a line without 
     '"value":"negative","metadata":{"order": "2, b", "commit_sha": "c0ffee2"},"created_at":"2021-03-04T05:06:08.000Z"}',
     '"value":"positive","metadata":{"order": 9007199254740993, "commit_sha": "c0ffee3"},"created_at":"2021-03-04T05:06:09.123Z"}',
   ])
+  const subjects = [...options, '--column', 'subject=id']
+  expect((await importing(prompt, ndjson, ...subjects)).stdout).toBe('recorded 1, already known 0\n')
+  expect((await exported(prompt)).at(-1)).toContain('"subject":"9007199254740993"')
+  const list = await importing(prompt, [...ndjson, '["up"]'], ...options)
+  expect(errorLineOf(list)).toBe('Line 2: The signal is not valid. it must be an object')
+  const nanoseconds = await importing(prompt, ['{"thumb":1,"at":1614834369123456789}'], ...columns.slice(0, 4))
+  expect(errorLineOf(nanoseconds)).toContain('Line 1: The signal is not valid. ')
   const other = await importing(prompt, csv, '--column', 'value=rating')
   expect(errorLineOf(other)).toBe('Line 1: The file has no column rating.')
   const unmapped = await importing(prompt, csv, ...columns)

@@ -4,6 +4,7 @@ import { monthOf } from '../../src/lib/months.ts'
 import { scopes } from '../../src/lib/scopes.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { importSignals } from '../../src/signals/import.ts'
+import { parseLines } from '../../src/signals/import_lines.ts'
 import { writeSignals } from '../../src/signals/store.ts'
 import { type Answer, errorOf } from '../client.ts'
 import { createBrowserKey, usedBy } from '../keys/pages.ts'
@@ -42,7 +43,8 @@ test.each(writes)('%s for a prompt whose row id is that of another one now is a 
   const lines = async function* () {
     yield '{"value":"positive","created_at":"2026-01-01T00:00:00Z"}'
   }
-  const importing = importSignals(db, clock.now(), service.services.rollup, prompt, lines, () => {})
+  const read = () => parseLines(lines(), clock.now())
+  const importing = importSignals(db, clock.now(), service.services.rollup, prompt, read, () => {})
   await expect(importing).rejects.toMatchObject({ code: 'not_found' })
   const [rows] = await db.sql`
     select
