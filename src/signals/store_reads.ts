@@ -53,7 +53,7 @@ export async function selectSignals(
             ${metadata.map(([key]) => key)}::text[], ${metadata.map(([, text]) => text)}::text[],
             ${metadata.map(([, text]) => scalarOf(text))}::text[]
           ) wanted (key, text, scalar)
-          where (s.metadata -> wanted.key)::text is distinct from wanted.text
+          where s.metadata ->> wanted.key is distinct from wanted.text
             and s.metadata -> wanted.key @> any (array[to_jsonb(wanted.text), wanted.scalar::jsonb]) is not true
         ) and (${!own} or case
           when c.name in (select unnest(${own?.names ?? []}::text[]))

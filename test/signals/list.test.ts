@@ -80,6 +80,7 @@ test('filters by value, time and metadata', async () => {
   expect(await found('?metadata.reasons=Short')).toEqual([3])
   expect(await found('?metadata.reasons=5')).toEqual([3])
   expect(await found('?metadata.reasons=05')).toEqual([])
+  expect(await found('?metadata.model="other"')).toEqual([])
   expect(await found('?metadata.none=')).toEqual([])
 })
 
