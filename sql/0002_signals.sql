@@ -118,6 +118,16 @@ as $$
   ) s on true;
 $$;
 
+-- What tells a signal from another one that is sent with the same idempotency key. Postgres' hash of metadata is the same
+-- for [[1], 2] and [[1, 2]]. The text, without what 1, 1.0 and 1.00 differ by, tells them apart.
+create function hash_of_sent(prompt_id bigint, subject text, is_positive boolean, metadata jsonb)
+returns bigint
+language sql
+immutable
+as $$
+  select hash_record_extended((prompt_id, subject, is_positive, metadata, translate(metadata::text, '.0', '')), 0)
+$$;
+
 -- Records signals and counts them, in the order given and as far as the limits allow, in one transaction. Returns arrays
 -- by signal and by month, because the driver reads them faster than one row for each signal.
 --
@@ -252,18 +262,16 @@ begin
   if idempotency_key_list is not null then
     select
       array_agg(s.id order by g.number), array_agg((extract(epoch from s.created_at) * 1000)::bigint order by g.number),
-      array_agg(
-        k.sent_hash = hash_record_extended((
-          prompt_ids[prompt_numbers[g.number]], votes -> (vote_numbers[g.number] - 1) ->> 'subject',
-          are_positive[g.number], nullif(metadata_list -> (g.number::integer - 1), 'null')
-        ), 0)
-        order by g.number
-      ),
-      array_agg(k.is_replacement order by g.number)
+      array_agg(k.is_same order by g.number), array_agg(k.is_replacement order by g.number)
     into earlier_ids, earlier_times, are_same, are_replacements
     from unnest(idempotency_key_list) with ordinality g (key, number)
     left join lateral (
-      select k.organisation_id, k.prompt_id, k.signal_id, k.sent_hash, k.is_replacement
+      select
+        k.organisation_id, k.prompt_id, k.signal_id, k.is_replacement,
+        k.sent_hash = hash_of_sent(
+          prompt_ids[prompt_numbers[g.number]], votes -> (vote_numbers[g.number] - 1) ->> 'subject',
+          are_positive[g.number], nullif(metadata_list -> (g.number::integer - 1), 'null')
+        ) as is_same
       from idempotency_keys k
       where k.organisation_id = organisation_ids[month_numbers[g.number]] and k.key = g.key
       limit 1
@@ -376,10 +384,10 @@ begin
       organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]],
       case when are_recorded[n] then first_id + n - 1 else earlier_ids[n] end,
       coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision)),
-      hash_record_extended((
+      hash_of_sent(
         prompt_ids[prompt_numbers[n]], votes -> (vote_numbers[n] - 1) ->> 'subject',
         are_positive[n], nullif(metadata_list -> (n - 1), 'null')
-      ), 0),
+      ),
       nullif(not are_recorded[n], false)
     from generate_series(1, cardinality(prompt_numbers)) n
     where idempotency_key_list[n] is not null and (are_recorded[n] or vote_numbers[n] is not null and outcomes[n] = 'replaced');

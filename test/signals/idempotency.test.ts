@@ -40,6 +40,8 @@ test('the same key with another body or prompt is rejected', async () => {
   for (const answer of [
     await post('mine', '{"value":"negative","metadata":{"a":1,"b":[2]}}'),
     await post('mine', '{"value":"positive"}'),
+    await post('mine', '{"value":"positive","metadata":{"a":1,"b":[[2]]}}'),
+    await post('mine', '{"value":"positive","metadata":{"a":1,"b":[[[2]]]}}'),
     await post('mine', body, { ...tenant, prompt }),
   ]) {
     expect(answer).toMatchObject(invalid('Idempotency-Key'))
