@@ -29,13 +29,15 @@ const maxEarlier = 10
 
 /** The windows of the changes with these ids, and of those before each. */
 export function windowsOf(timeline: Timeline, ids: number[]): ChangeWindow[] {
+  const placesOf = Map.groupBy(timeline.keys(), (place) => (timeline[place] as Timeline[number])[2])
   const windowAt = (place: number): ChangeWindow => {
     const [id, liveAt, commit] = timeline[place] as Timeline[number]
     const untilOf = (next: Timeline[number] | undefined) => (next ? new Date(next[1]) : null)
     const isStillLive = (_: unknown, index: number) =>
       (timeline[place - index] as Timeline[number])[1] > liveAt - wanderDays * dayMs
     const earlier = timeline.slice(Math.max(place - maxEarlier, 0), place).reverse()
-    const isFirst = timeline.findIndex((one) => one[2] === commit) === place
+    const same = placesOf.get(commit) as number[]
+    const next = same[same.indexOf(place) + 1] ?? timeline.length
     return {
       id,
       is_asked: ids.includes(id),
@@ -43,8 +45,8 @@ export function windowsOf(timeline: Timeline, ids: number[]): ChangeWindow[] {
       created_at: new Date(liveAt),
       live_until: untilOf(timeline[place + 1]),
       commit_key: commit,
-      named_from: isFirst ? null : new Date(liveAt),
-      named_until: untilOf(timeline.find((one, index) => index > place && one[2] === commit)),
+      named_from: same[0] === place ? null : new Date(liveAt),
+      named_until: untilOf(timeline[next]),
     }
   }
   const places = new Map(timeline.map(([id], place) => [id, place]))

@@ -1,5 +1,6 @@
 // How a rate wanders is told by the past of a change, not by which other changes are shown beside it.
 import { expect, test } from 'bun:test'
+import { type Timeline, windowsOf } from '../../src/impact/timeline.ts'
 import { useNewTenant, useService } from '../use.ts'
 import { addSignals, deployed, onDays, signals } from './history.ts'
 
@@ -27,4 +28,21 @@ test('a change has the same impact on any page', async () => {
     (await service.get(`/prompts/${tenant.prompt}/impact?limit=${limit}`, tenant.key)).body.data[0]
   expect(await read(25)).toEqual(await read(1))
   expect((await read(25)).wander.days).toBe(10)
+})
+
+test('a page of changes far apart does not search a long history for each', () => {
+  let looks = 0
+  const timeline: Timeline = Array.from({ length: 10_000 }, (_, n) => [n, n, `commit-${n}`])
+  const counted = new Proxy(timeline, {
+    get(target, name) {
+      looks += 1
+      return Reflect.get(target, name)
+    },
+  })
+  const windows = windowsOf(
+    counted,
+    Array.from({ length: 25 }, (_, n) => n * 400),
+  )
+  expect(windows).toHaveLength(25 + 24 * 10)
+  expect(looks).toBeLessThan(10 * timeline.length)
 })
