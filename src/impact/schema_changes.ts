@@ -1,7 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { numberedPageOf, numberedPageParams } from '../lib/numbered_page.ts'
-import { choiceParam, defineParams, param, type QueryOf, timeParam } from '../lib/params.ts'
-import { maxTextLength, parseText } from '../lib/texts.ts'
+import { choiceParam, defineParams, param, type QueryOf, textParam, timeParam } from '../lib/params.ts'
 import { Prompt, PromptId, promptFilterParams } from '../prompts/schema.ts'
 import { exampleImpact, Impact, marginParam, verdictNames } from './schema.ts'
 
@@ -18,15 +17,7 @@ export const changeListParams = defineParams({
   until: timeParam('Only changes that went live up to this ISO 8601 time, inclusive.'),
   verdict: choiceParam(verdictNames, 'Only changes that have signals and this verdict.'),
   search: promptFilterParams.search,
-  author: param(
-    Type.String({
-      minLength: 1,
-      maxLength: maxTextLength,
-      description: 'Only changes by people with this text in their name. Letter case is ignored.',
-    }),
-    parseText,
-    `a text of 1 to ${maxTextLength} characters without control characters`,
-  ),
+  author: textParam('Only changes by people with this text in their name.'),
   prompt: patternParam(new RegExp(PromptId.pattern as string), 'Only changes of this prompt.', 'the id of a prompt'),
   pr: patternParam(
     /^([1-9]\d{0,9}|https?:\/\/\S{1,2000})$/,

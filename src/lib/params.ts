@@ -1,5 +1,6 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { type Detail, invalid, notFound } from '../errors.ts'
+import { maxTextLength, parseText } from './texts.ts'
 import { expectedTime, parseTime } from './times.ts'
 import { literals } from './typebox.ts'
 
@@ -95,6 +96,18 @@ export function choiceParam<const T extends string, Fallback extends T | null = 
   const parse = (text: string) => choices.find((choice) => choice === text)
   return param<T, Fallback>(literals(choices, { description }), parse, `one of ${choices.join(', ')}`, fallback)
 }
+
+/** Text to search for, in any letter case. */
+export const textParam = (description: string) =>
+  param(
+    Type.String({
+      minLength: 1,
+      maxLength: maxTextLength,
+      description: `${description} Letter case is ignored.`,
+    }),
+    parseText,
+    `a text of 1 to ${maxTextLength} characters without control characters`,
+  )
 
 export const timeParam = (description: string) =>
   param(

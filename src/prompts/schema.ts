@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
-import { choiceParam, defineParams, param, type QueryOf } from '../lib/params.ts'
-import { maxTextLength, parseText } from '../lib/texts.ts'
+import { choiceParam, defineParams, type QueryOf, textParam } from '../lib/params.ts'
+import { maxTextLength } from '../lib/texts.ts'
 import { envelopeOf, nullable, printable, type Row } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
@@ -67,19 +67,9 @@ export const examplePrompt = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-const searchParam = param(
-  Type.String({
-    minLength: 1,
-    maxLength: maxTextLength,
-    description: 'Only prompts with this text in their name, ID or file path. Letter case is ignored.',
-  }),
-  parseText,
-  `a text of 1 to ${maxTextLength} characters without control characters`,
-)
-
 /** What a list of prompts has. */
 export const promptFilterParams = {
-  search: searchParam,
+  search: textParam('Only prompts with this text in their name, ID or file path.'),
   archived: choiceParam(['false', 'true', 'all'], 'Without archived prompts, only archived ones, or all.', 'false'),
 }
 
