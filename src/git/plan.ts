@@ -20,7 +20,7 @@ import {
 import { escapePath, pathText, type Repository } from './repository.ts'
 import type { LinkedFile } from './target.ts'
 
-/** A prompt whose history is read. The sync creates it if `id` is null, and only then needs its name. */
+/** A prompt whose history is read. The sync creates it if `id` is null, which needs its name, and then sets `id`. */
 export type SyncedPrompt = {
   id: string | null
   name: string

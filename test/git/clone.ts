@@ -5,7 +5,8 @@ import { openRest } from '../../src/cli/rest.ts'
 import { openTarget } from '../../src/cli/sync.ts'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
-import { type SyncOptions, syncRepository } from '../../src/git/sync.ts'
+import { syncRepository } from '../../src/git/sync.ts'
+import type { SyncOptions } from '../../src/git/sync_options.ts'
 import { createFolder, PROGRAM } from '../program.ts'
 
 export type Clone = ReturnType<typeof createClone>
