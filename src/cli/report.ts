@@ -1,5 +1,5 @@
 import type { RateChange } from '../impact/rate_change.ts'
-import type { ChangeImpact } from '../impact/schema_changes.ts'
+import { type ChangeImpact, type ChangeListQuery, requestParams } from '../impact/schema_changes.ts'
 import { comparisonKinds, describeRateChange, nameAuthors, nameChange, verdictSigns } from '../impact/sentence.ts'
 import { maxPageSize, writeParams } from '../lib/params.ts'
 import { pullRequestWords } from '../lib/repository_links.ts'
@@ -36,22 +36,23 @@ async function showReport({ args, clock, config, output }: Context, call: Call):
 /** How far back a report looks; all the way for a pull request or a commit, which is only one. */
 const defaultDays = 7
 
+/** Which changes a report shows. Null stands for any: since the beginning, of all prompts. */
+type ReportQuery = Pick<ChangeListQuery, 'since' | 'prompt' | 'pr' | 'commit'>
+
 function reportQuery(args: Arguments, now: Date): ReportQuery {
-  const [pullRequest, commit] = [args.text('pr'), args.text('commit')]
-  if (pullRequest !== null && commit !== null) throw new UsageError('give either --pr or --commit')
-  if (pullRequest !== null && !/^([1-9]\d{0,9}|https?:\/\/\S+)$/.test(pullRequest)) {
-    throw new UsageError(`--pr must be the number or the address of a pull request, not "${pullRequest}"`)
+  const [since, pr, commit] = [args.text('since'), args.text('pr'), args.text('commit')]
+  if (pr !== null && commit !== null) throw new UsageError('give either --pr or --commit')
+  for (const [name, { parse, expected }] of Object.entries(requestParams)) {
+    const text = args.text(name)
+    if (text !== null && parse([text]) === undefined)
+      throw new UsageError(`--${name} must be ${expected}, not "${text}"`)
   }
-  if (commit !== null && !/^[\x21-\x7e]{7,100}$/.test(commit)) {
-    throw new UsageError(`--commit must be a hash, or at least its first 7 characters, not "${commit}"`)
-  }
-  const isWhole = isOfOne({ pullRequest, commit }) && args.text('since') === null
-  const since = isWhole ? null : parseSince(args.text('since') ?? `${defaultDays}d`, now)
-  return { since, prompt: args.text('prompt'), pullRequest, commit }
+  const isWhole = isOfOne({ pr, commit }) && since === null
+  const from = isWhole ? null : parseSince(since ?? `${defaultDays}d`, now)
+  return { since: from, prompt: args.text('prompt'), pr, commit }
 }
 
-const isOfOne = ({ pullRequest, commit }: Pick<ReportQuery, 'pullRequest' | 'commit'>): boolean =>
-  pullRequest !== null || commit !== null
+const isOfOne = ({ pr, commit }: Pick<ReportQuery, 'pr' | 'commit'>): boolean => pr !== null || commit !== null
 
 function parseSince(text: string, now: Date): Date {
   const given = /^(\d{1,5})d$/.exec(text)
@@ -60,28 +61,17 @@ function parseSince(text: string, now: Date): Date {
   throw new UsageError(`--since must be a number of days such as 7d, or an ISO 8601 time, not "${text}"`)
 }
 
-/** Which changes a report shows: those that went live from `since` on, of one prompt, pull request or commit, or of all. */
-type ReportQuery = {
-  /** Null: since the beginning. */
-  since: Date | null
-  prompt: string | null
-  /** The number of a pull request, or its address. */
-  pullRequest: string | null
-  commit: string | null
-}
-
 type MovedRate = { prompt: { id: string; name: string }; rate_changed: RateChange | null }
 
 type Report = { changes: ChangeImpact[]; moved: MovedRate[]; complete: boolean }
 
 /** Reads the changes of a report, in the order of the service: worse ones first, those without signals last. */
-export async function readReport(call: Call, { since, prompt, pullRequest, commit }: ReportQuery): Promise<Report> {
-  const moved = isOfOne({ pullRequest, commit }) ? [] : await readMovedRates(call, prompt)
-  const query = { since, prompt, pr: pullRequest, commit, limit: maxPageSize }
+export async function readReport(call: Call, query: ReportQuery): Promise<Report> {
+  const moved = isOfOne(query) ? [] : await readMovedRates(call, query.prompt)
   // A change that is recorded meanwhile shifts the pages, so one may come twice.
   const found = new Map<number, ChangeImpact>()
   for (let page = 1; ; page += 1) {
-    const answer = await call('GET', `/changes?${writeParams({ ...query, page })}`)
+    const answer = await call('GET', `/changes?${writeParams({ ...query, limit: maxPageSize, page })}`)
     for (const one of dataOf<ChangeImpact[]>(answer)) found.set(one.change.id, one)
     const { pagination, complete } = answer.body as { pagination: { total_pages: number }; complete: boolean }
     if (page >= pagination.total_pages) return { changes: [...found.values()], moved, complete }
@@ -110,13 +100,13 @@ const maxShown = 100
 /** Writes a report of changes since a day, or of all. Changes link to the console at `consoleUrl`, if that is known. */
 export function writeReport(
   { changes, moved, complete }: Report,
-  { since, pullRequest, commit }: ReportQuery,
+  query: ReportQuery,
   style: Style,
   consoleUrl: string,
 ): string {
-  const range = since ? ` since ${since.toISOString().slice(0, 10)}` : ''
+  const range = query.since ? ` since ${query.since.toISOString().slice(0, 10)}` : ''
   if (changes.length + moved.length === 0) return `No prompt changes${range}.\n`
-  const told = changes.filter(({ signals }) => isOfOne({ pullRequest, commit }) || signals.total > 0)
+  const told = changes.filter(({ signals }) => isOfOne(query) || signals.total > 0)
   const linkPrompt = (path: string) => (consoleUrl ? [style.link(`${consoleUrl}/prompts/${path}`, 'console')] : [])
   const items = told.slice(0, maxShown).map(({ prompt, sentence, change, verdict, signals }) => {
     const name = style.plain(nameChange(change))
@@ -147,7 +137,7 @@ export function writeReport(
   ]
   // The day would change a comment every day.
   const title =
-    pullRequest === null ? `Prompt changes${range}` : `This ${pullRequestWords(changes[0]?.change.pr_url).noun}`
+    query.pr === null ? `Prompt changes${range}` : `This ${pullRequestWords(changes[0]?.change.pr_url).noun}`
   const head = style.head(`${title}: ${told.length > 0 ? countVerdicts(told) : 'none with signals'}`)
   const blocks = [head, [...items, ...movedItems].join('\n'), ...notes, style.note(comparisonKinds.beforeAfter)]
   return `${blocks.filter(Boolean).join('\n\n')}\n`

@@ -11,14 +11,8 @@ const patternParam = (pattern: RegExp, description: string, expected: string) =>
     expected,
   )
 
-export const changeListParams = defineParams({
-  ...numberedPageParams,
-  since: timeParam('Only changes that went live from this ISO 8601 time on.'),
-  until: timeParam('Only changes that went live up to this ISO 8601 time, inclusive.'),
-  verdict: choiceParam(verdictNames, 'Only changes that have signals and this verdict.'),
-  search: promptFilterParams.search,
-  author: textParam('Only changes by people with this text in their name.'),
-  prompt: patternParam(new RegExp(PromptId.pattern as string), 'Only changes of this prompt.', 'the id of a prompt'),
+/** Name one pull request or commit. */
+export const requestParams = {
   pr: patternParam(
     /^([1-9]\d{0,9}|https?:\/\/\S{1,2000})$/,
     'Only changes of the pull request with this number or address.',
@@ -29,6 +23,17 @@ export const changeListParams = defineParams({
     'Only changes of this commit. A hash may be shortened.',
     'a hash, or at least its first 7 characters',
   ),
+}
+
+export const changeListParams = defineParams({
+  ...numberedPageParams,
+  since: timeParam('Only changes that went live from this ISO 8601 time on.'),
+  until: timeParam('Only changes that went live up to this ISO 8601 time, inclusive.'),
+  verdict: choiceParam(verdictNames, 'Only changes that have signals and this verdict.'),
+  search: promptFilterParams.search,
+  author: textParam('Only changes by people with this text in their name.'),
+  prompt: patternParam(new RegExp(PromptId.pattern as string), 'Only changes of this prompt.', 'the id of a prompt'),
+  ...requestParams,
   margin: marginParam,
 })
 

@@ -18,7 +18,7 @@ const changeOf = (id: number, verdict: ChangeImpact['verdict'], more = {}): Chan
   wander: null,
 })
 
-const all = { since: new Date('2026-11-01T00:00:00.000Z'), prompt: null, pullRequest: null, commit: null }
+const all = { since: new Date('2026-11-01T00:00:00.000Z'), prompt: null, pr: null, commit: null }
 
 const reportOf = (changes: ChangeImpact[], query = {}, complete = true) =>
   writeReport({ changes, moved: [], complete }, { ...all, since: new Date(0), ...query }, markdownStyle, '')
@@ -55,8 +55,8 @@ test('changes without signals are one line, unless one pull request is asked for
   ])
   expect(linesOf([silent])[0]).toBe('**Prompt changes since 1970-01-01: none with signals**')
   const merged = changeOf(1, 'worse', { pr_url: 'https://gitlab.com/acme/prompts/-/merge_requests/7' })
-  expect(linesOf([merged], { pullRequest: '7' })[0]).toBe('**This merge request: 1 worse**')
-  expect(linesOf([silent], { pullRequest: '7', since: null })).toEqual([
+  expect(linesOf([merged], { pr: '7' })[0]).toBe('**This merge request: 1 worse**')
+  expect(linesOf([silent], { pr: '7', since: null })).toEqual([
     '**This pull request: 1 undecided**',
     expect.stringMatching(/^- \? .*0 signals$/s),
   ])
@@ -80,7 +80,7 @@ test('a report of a time names the rates that changed, but not in git', async ()
   }
   const namesOf = async (query: object) =>
     (await readReport(service, { ...all, ...query })).moved.map(({ prompt }) => prompt.name)
-  expect([await namesOf({}), await namesOf({ prompt: 'a' }), await namesOf({ pullRequest: '7' })]).toEqual([
+  expect([await namesOf({}), await namesOf({ prompt: 'a' }), await namesOf({ pr: '7' })]).toEqual([
     ['a', 'ab'],
     ['a'],
     [],
