@@ -77,18 +77,16 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   const given = { branch: args.text('branch'), repository: args.text('repository') }
   const repository = await openRepository(git, folder, given)
   const result = await syncRepository({
-    ...{
-      git,
-      repository,
-      target,
-      isDryRun,
-      withTexts: args.options.text === true,
-      isAlso: args.options.also === true,
-      service: args.text('url') === null ? `--org ${args.text('org')}` : `--url ${args.text('url')}`,
-      createGlobs: args.list('create') ?? [],
-      excludeGlobs: args.list('exclude') ?? [],
-      now: clock.now(),
-    },
+    git,
+    repository,
+    target,
+    isDryRun,
+    withTexts: args.options.text === true,
+    isAlso: args.options.also === true,
+    service: args.text('url') === null ? `--org ${args.text('org')}` : `--url ${args.text('url')}`,
+    createGlobs: args.list('create') ?? [],
+    excludeGlobs: args.list('exclude') ?? [],
+    now: clock.now(),
     onProgress: progress.count,
     onChange(change) {
       if (args.options.json) output.show(change)

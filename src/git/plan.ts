@@ -160,27 +160,24 @@ function explainUnknown(tree: Repository['tree'], path: string): string {
 
 /** Lists the files that get a prompt, and those that match but cannot. Throws if no file matches a pattern. */
 function listNew({ name, branch, tree }: Repository, options: PlanOptions, known: { path: string }[]) {
-  const { createGlobs: globs, excludeGlobs, erased } = options
+  const { createGlobs, excludeGlobs, erased } = options
   const taken = new Set(known.map(({ path }) => path))
-  const isErased = new Set(erased?.filter((path) => !globs.includes(path)))
-  const isExcluded = excludeGlobs.map(compileGlob)
-  // A file has the name that the first pattern gives it.
-  const globOf = new Map<string, string>()
-  for (const glob of globs) {
-    const matches = compileGlob(glob)
-    const matching = [...tree.keys()].filter((bytes) => matches(decode(bytes)))
-    if (matching.length === 0) {
-      throw new Error(
-        `No file on ${branch} matches ${glob}. A pattern is a path from the root of the repository, in quotation marks.`,
-      )
-    }
-    for (const bytes of matching) if (!globOf.has(bytes)) globOf.set(bytes, glob)
+  const isErased = new Set(erased?.filter((path) => !createGlobs.includes(path)))
+  const wanted = createGlobs.map((glob) => ({ glob, matches: compileGlob(glob) }))
+  const excluded = excludeGlobs.map(compileGlob)
+  const unused = wanted.find(({ matches }) => !tree.keys().some((bytes) => matches(decode(bytes))))
+  if (unused) {
+    throw new Error(
+      `No file on ${branch} matches ${unused.glob}. A pattern is a path from the root of the repository, in quotation marks.`,
+    )
   }
   const created: SyncedPrompt[] = []
   const skipped: SkippedFile[] = []
   for (const [bytes, kind] of tree) {
-    const glob = globOf.get(bytes)
-    if (glob === undefined || isExcluded.some((matches) => matches(decode(bytes)))) continue
+    const text = decode(bytes)
+    // A file has the name that the first pattern gives it.
+    const glob = wanted.find(({ matches }) => matches(text))?.glob
+    if (glob === undefined || excluded.some((matches) => matches(text))) continue
     const path = pathText(bytes)
     if (path !== undefined && taken.has(path)) continue
     const named = kind === 'file' ? nameFile(name, glob, path, isErased) : { problem: `is a ${kind}` }
