@@ -9,6 +9,7 @@ import {
   param,
   type QueryOf,
   timeParam,
+  writeParams,
 } from '../lib/params.ts'
 import { literals } from '../lib/typebox.ts'
 import { maxBranchLength } from '../prompts/schema.ts'
@@ -56,16 +57,6 @@ export const diffParams = defineParams({
 
 export type HistoryQuery = QueryOf<typeof historyParams>
 
-type EntryFilters = Omit<HistoryQuery, 'page' | 'limit' | 'include'>
-
-/** Writes the filters as query parameters. */
-export const writeEntryFilters = ({ action, branch, since, until }: EntryFilters): Record<string, string> => ({
-  ...(action && { action: action.join(',') }),
-  ...(branch !== null && { branch }),
-  ...(since && { since: since.toISOString() }),
-  ...(until && { until: until.toISOString() }),
-})
-
 /** A query with its cache key, which is the same for every spelling of the same query. */
 export type KeyedHistoryQuery = HistoryQuery & { key: string }
 
@@ -88,9 +79,5 @@ export function parseHistoryQuery(search: string): KeyedHistoryQuery {
 export const addressOfPage = (baseUrl: string, prompt: string, query: HistoryQuery, page: number): string =>
   `${baseUrl}/api/v1/prompts/${prompt}/history?${writeHistoryQuery(query, page)}`
 
-function writeHistoryQuery(query: HistoryQuery, page: number): string {
-  const written = `page=${page}&limit=${query.limit}`
-  const { include } = query
-  const filters = new URLSearchParams({ ...writeEntryFilters(query), ...(include && { include }) })
-  return filters.size === 0 ? written : `${written}&${filters}`
-}
+const writeHistoryQuery = ({ limit, action, branch, since, until, include }: HistoryQuery, page: number): string =>
+  String(writeParams({ page, limit, action, branch, since, until, include }))

@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { EntryPath } from '../history/schema.ts'
-import { writeEntryFilters } from '../history/schema_params.ts'
 import { defineOperations, operation } from '../http/operation.ts'
 import { pageAnswer } from '../http/paging.ts'
 import type { Deadline } from '../lib/deadline.ts'
@@ -155,8 +154,4 @@ export const impactOperations = defineOperations('Impact', {
 })
 
 /** The same query for another page. */
-function writeQuery({ limit, margin, pair, ...filters }: ImpactQuery, page: number): URLSearchParams {
-  const ids = pair && { base: String(pair.base), head: String(pair.head) }
-  const given = { page: String(page), limit: String(limit), margin: String(margin) }
-  return new URLSearchParams({ ...given, ...writeEntryFilters(filters), ...ids })
-}
+const writeQuery = ({ pair, ...query }: ImpactQuery, page: number) => writeParams({ ...query, page, ...pair })

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { exampleTitledEntry, HistoryEntry, liveActions } from '../history/schema.ts'
-import { entryFilterParams, writeEntryFilters } from '../history/schema_params.ts'
+import { entryFilterParams } from '../history/schema_params.ts'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
 import { numberedPageOf, numberedPageParams } from '../lib/numbered_page.ts'
 import { choiceParam, defineParams, idParam, limitParam, pageParam, param, type QueryOf } from '../lib/params.ts'
@@ -26,10 +26,12 @@ export const marginParam = param(
 const entryParam = (which: string) =>
   idParam(`Id of the history entry of the ${which} change.`, 'the id of a history entry')
 
+const filterParams = entryFilterParams(liveActions)
+
 export const impactParams = defineParams(
   {
     ...numberedPageParams,
-    ...entryFilterParams(liveActions),
+    ...filterParams,
     margin: marginParam,
     base: entryParam('earlier'),
     head: entryParam('later'),
@@ -39,8 +41,9 @@ export const impactParams = defineParams(
     if (base !== null && !given.has('head')) reject('head', 'must be given with base')
     if (base !== null && base === head) reject('head', 'must be another change than base')
     if (base === null || head === null) return { ...query, pair: null }
-    // The names of the filters that were given.
-    for (const name of Object.keys(writeEntryFilters(query))) reject(name, 'must not be given with base and head')
+    for (const name of Object.keys(filterParams) as (keyof typeof filterParams)[]) {
+      if (query[name] !== null) reject(name, 'must not be given with base and head')
+    }
     return { ...query, page: pageParam.fallback, limit: limitParam.fallback, pair: { base, head } }
   },
 )

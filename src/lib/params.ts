@@ -62,8 +62,8 @@ export function defineParams<T extends Table, Query = Values<T>>(
   }
 }
 
-/** Writes parameters for another request. Leaves out null. */
-export function writeParams(query: Record<string, string | number | Date | null>): URLSearchParams {
+/** Writes parameters for another request, lists with commas. Leaves out null. */
+export function writeParams(query: Record<string, string | number | Date | string[] | null>): URLSearchParams {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value !== null) search.set(name, value instanceof Date ? value.toISOString() : String(value))
