@@ -11,6 +11,7 @@ import {
   commitId,
   commitKey,
   createWholeFinder,
+  type EntryToRecord,
   hasLiveAction,
   type KnownEntry,
   type ReportedEntry,
@@ -27,13 +28,12 @@ import {
 } from './schema.ts'
 import {
   lockHistories,
-  rejectWaiting,
   selectCommitEntries,
   selectLiveNeighbours,
   selectMergedCommits,
   selectRemoved,
 } from './store_write.ts'
-import { type Added, announceChanges, startLiveBranch, writeReconciliation } from './write.ts'
+import { type Added, addEntries, announceChanges, startLiveBranch, writeReconciliation } from './write.ts'
 
 /** An entry for the history of a prompt, which is named by its row id. */
 export type PromptEntry<Prompt = number> = {
@@ -90,27 +90,39 @@ export async function recordEntry(
   given: unknown,
   deadline?: number,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
-  const { id, organisationId, publicId } = prompt
-  const entry = { ...parseEntry(validateEntry(given), clock), ...fromClient, prompt_id: id, covers: [], isTimed: true }
+  const { id, organisationId } = prompt
+  const entry = { ...parseEntry(validateEntry(given), clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline }
   for (;;) {
     const startedAt = performance.now()
     try {
-      return await db.transaction(async (sql) => {
-        const [, { added, stored }] = await Promise.all([
-          rejectWaiting(sql),
-          recordReported(sql, clock, organisationId, [entry], { publicIds: [publicId] }),
-        ])
-        const isNew = added.length > 0
-        return { entry: showTitledEntry((isNew ? added[0]?.entries[0] : stored[0]) as KnownEntry), isNew }
-      }, permitRequest)
+      return await db.transaction((sql) => recordOne(sql, clock, prompt, entry), permitRequest)
     } catch (error) {
       // Retry until the deadline while another transaction, such as an import, holds the prompt.
       if (classifyError(error) !== 'lock_timeout') throw error
       await yieldFor(startedAt - retryMs)
     }
   }
+}
+
+/** Most entries have a new commit and repeat none, so one statement is enough. */
+async function recordOne(
+  sql: Sql,
+  clock: Clock,
+  { id, organisationId, publicId }: Prompt,
+  entry: EntryToRecord,
+): Promise<{ entry: HistoryEntry; isNew: boolean }> {
+  const announce = async (added: Added[]) => {
+    await announceChanges(sql, organisationId, added, clock.now())
+    return { entry: showTitledEntry(added[0]?.entries[0] as KnownEntry), isNew: true }
+  }
+  const unless = { publicId, ...spellingsOf(entry.commit_sha) }
+  const first = await addEntries(sql, organisationId, [entry], unless)
+  if (first.length > 0) return announce(first)
+  if (!(await lockHistories(sql, organisationId, [id], [publicId]))) throw notFound()
+  const { added, stored } = await recordLocked(sql, organisationId, [{ ...entry, covers: [], isTimed: true }])
+  return added.length > 0 ? announce(added) : { entry: showTitledEntry(stored[0] as KnownEntry), isNew: false }
 }
 
 /** Validates an entry of a source. */
@@ -145,11 +157,11 @@ export async function recordReported(
     publicIds,
     liveBranch,
   }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined } = {},
-): Promise<Omit<Reconciliation, 'inserts' | 'mergedCommits'> & { added: Added[] }> {
+): Promise<Omit<Reconciliation, 'inserts' | 'mergedCommits'>> {
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
   if (!(await lockHistories(sql, organisationId, prompts, publicIds))) throw notFound()
   if (liveBranch !== undefined) await startLiveBranch(sql, clock, organisationId, prompts, liveBranch)
-  if (reported.length === 0) return { outcomes: [], stored: [], updates: [], deletes: [], added: [] }
+  if (reported.length === 0) return { outcomes: [], stored: [], updates: [], deletes: [] }
   const result = await recordLocked(sql, organisationId, reported)
   await announceChanges(sql, organisationId, result.added, clock.now())
   return result
@@ -163,22 +175,18 @@ export async function recordLocked(sql: Sql, organisationId: number, reported: R
 
 /** Reads the part of the histories that `reconcile` needs. */
 export async function readKnown(sql: Sql, organisationId: number, reported: ReportedEntry[]): Promise<KnownHistory> {
-  // All reported entries are of one source. Those of a client are neither covered by a merge nor kept out.
-  const isOfClient = reported[0]?.by_call
-  const [merged, removed] = isOfClient
-    ? [[], []]
-    : await Promise.all([
-        selectMergedCommits(sql, organisationId, reported),
-        selectRemoved(sql, organisationId, reported),
-      ])
+  const [merged, removed] = await Promise.all([
+    selectMergedCommits(sql, organisationId, reported),
+    selectRemoved(sql, organisationId, reported),
+  ])
   const ofReported = reported.map(({ prompt_id, commit_sha, covers }) => ({ prompt_id, shas: [commit_sha, ...covers] }))
   const ofMerges = merged.map(({ prompt_id, merge_sha }) => ({ prompt_id, shas: [merge_sha] }))
   const commits = [...ofReported, ...ofMerges].flatMap(({ prompt_id, shas }) =>
     shas.map((sha) => ({ prompt_id, ...spellingsOf(sha) })),
   )
   const entries = await selectCommitEntries(sql, organisationId, commits)
-  // Sync and the webhook report a commit once, so only clients report rollbacks.
-  const mayRollBack = isOfClient || entries.some((entry) => !entry.in_git && !entry.on_github)
+  // All reported entries are of one source. Sync and the webhook report a commit once, so only clients report rollbacks.
+  const mayRollBack = reported[0]?.by_call || entries.some((entry) => !entry.in_git && !entry.on_github)
   const again = mayRollBack ? findLiveAgain(reported, entries) : []
   const live = again.length > 0 ? await selectLiveNeighbours(sql, organisationId, again, liveActions) : []
   return { entries, merged, removed, live }

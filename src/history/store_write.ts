@@ -14,7 +14,6 @@ const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ pro
  * Locks histories until the end of the transaction, in the order of their ids, so that no two writers deadlock. A
  * transaction that changes several prompts calls this once, with all of them, before it locks any. Returns whether every
  * prompt exists. Prompts found outside of the transaction must have these public ids, because a failover may have lost them.
- * Ids of entries are drawn after it, so that entries of the same time keep the order in which they arrived.
  */
 export async function lockHistories(
   sql: Sql,
@@ -32,9 +31,6 @@ export async function lockHistories(
     for no key update`
   return rows.length === distinct.length
 }
-
-/** Makes the transaction fail instead of waiting for another one: it would occupy a connection meanwhile. */
-export const rejectWaiting = (sql: Sql) => sql`set local lock_timeout = '10ms'`
 
 // `offset 0` makes Postgres search by commit, even if the table was small when it was last analysed.
 
@@ -137,22 +133,40 @@ export type Surroundings = {
 /** The new entries of a prompt. `isWatched` if its organisation has an endpoint for events. */
 type Inserted = Surroundings & { ids: number[]; isWatched: boolean }
 
-/** Adds entries in the order given, and returns their ids by prompt. The caller has locked the histories. */
+/**
+ * Adds entries in the order given, and returns their ids by prompt. Locks the histories before it draws ids, so that
+ * entries of the same time keep the order in which they arrived. Fails immediately if another transaction holds one of
+ * them, because a waiting transaction would occupy a connection.
+ *
+ * With `unless`, adds one entry only if its prompt has this public id and no entry that could be of the same commit. The
+ * check reads before the lock is held. If the history has changed in between, nothing is added: the caller now has the lock,
+ * and tries again.
+ */
 export async function insertEntries(
   sql: Sql,
   organisationId: number,
   entries: (EntryToRecord & { is_change: boolean })[],
   liveActions: string[],
+  unless: (Spellings & { publicId: string }) | null = null,
 ): Promise<Inserted[]> {
+  const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
   const rows = entries.map((entry, id) => ({ ...entry, organisation_id: organisationId, id }))
+  const { publicId, low, high, start } = unless ?? { publicId: null, low: null, high: null, start: null }
   // The groups are complete before the first call of update_history_counts, so it sees all new entries.
   return sql<Inserted>`
-    with added as (
+    with locked as materialized (
+      select id, organisation_id, history_version, repository, path
+      from prompts
+      where organisation_id = ${organisationId} and id = any (${promptIds}::text::bigint[])
+        and (${publicId}::text is null or public_id = ${publicId}::text)
+      order by id
+      for no key update nowait
+    ), added as (
       -- The given ids only order the entries.
       insert into history_entries overriding user value
       select placed.*
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) e
-      join prompts p on p.organisation_id = e.organisation_id and p.id = e.prompt_id
+      join locked p on p.id = e.prompt_id
       cross join lateral json_populate_record(
         e,
         case
@@ -160,6 +174,23 @@ export async function insertEntries(
           else '{}'
         end
       ) placed
+      where ${publicId}::text is null
+        or p.history_version = (
+          select seen.history_version from prompts seen where seen.organisation_id = p.organisation_id and seen.id = p.id
+        )
+        and not exists (
+          select from history_entries h
+          where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+            and lower(h.commit_sha) between ${low}::text and ${high}::text
+          offset 0
+        )
+        and not exists (
+          select from history_entries h
+          where h.organisation_id = p.organisation_id and h.prompt_id = p.id
+            and lower(left(h.commit_sha, 7)) = ${start}::text and length(h.commit_sha) not in (40, 64)
+            and starts_with(${low}::text, lower(h.commit_sha))
+          offset 0
+        )
       order by e.id
       returning id, prompt_id, organisation_id, created_at
     )

@@ -6,7 +6,7 @@ import type { Sql } from '../db/client.ts'
 import { describeLive } from '../impact/sentence.ts'
 import { copyVerdicts, emitEvent, forgetChecks } from '../webhooks/events.ts'
 import { findNews, findSuccessor, findWrongChanges, type PlacedEntry } from './changes.ts'
-import { type EntryToRecord, hasLiveAction } from './identity.ts'
+import { type EntryToRecord, hasLiveAction, type Spellings } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
 import { liveActions, showTitledEntry } from './schema.ts'
 import {
@@ -22,7 +22,7 @@ import {
 } from './store_write.ts'
 
 /** An entry that was written just now. */
-type WrittenEntry = EntryToRecord & PlacedEntry
+export type WrittenEntry = EntryToRecord & PlacedEntry
 
 /** The new entries of a history. `isWatched` if its organisation has an endpoint for events. */
 export type Added = { promptId: number; entries: WrittenEntry[]; isWatched: boolean }
@@ -33,18 +33,32 @@ export async function writeReconciliation(
   organisationId: number,
   decided: Pick<Reconciliation, 'inserts' | 'updates' | 'deletes' | 'mergedCommits'>,
 ): Promise<Added[]> {
+  const { inserts, deletes } = decided
   await writeKnown(sql, organisationId, decided)
   const visible = decided.updates.filter(({ isVisible }) => isVisible)
-  const removed = [...decided.deletes, ...visible.map(({ from }) => from)]
+  const removed = [...deletes, ...visible.map(({ from }) => from)]
   const moved = visible.map(({ to }) => to)
   const places: CountedPlace[] = [
     ...removed.map(({ prompt_id, created_at, id }) => ({ prompt_id, created_at, id, added: -1 as const })),
     ...moved.map(({ prompt_id, created_at, id }) => ({ prompt_id, created_at, id, added: 1 as const })),
   ]
   const surroundings = places.length > 0 ? await countPlaces(sql, organisationId, places, liveActions) : []
+  if (inserts.length > 0) return addEntries(sql, organisationId, inserts, null, { surroundings, moved })
+  await correctChanges(sql, organisationId, surroundings, moved, [])
+  return []
+}
+
+/** Adds entries, with `unless` under its conditions. Entries of the same transaction may have moved before. */
+export async function addEntries(
+  sql: Sql,
+  organisationId: number,
+  given: EntryToRecord[],
+  unless: (Spellings & { publicId: string }) | null,
+  { surroundings, moved }: { surroundings: Surroundings[]; moved: WrittenEntry[] } = { surroundings: [], moved: [] },
+): Promise<Added[]> {
   // Right for most entries; correctChanges knows what was live before the others.
-  const entries = decided.inserts.map((entry) => ({ ...entry, is_change: hasLiveAction(entry) }))
-  const inserted = entries.length > 0 ? await insertEntries(sql, organisationId, entries, liveActions) : []
+  const entries = given.map((entry) => ({ ...entry, is_change: hasLiveAction(entry) }))
+  const inserted = await insertEntries(sql, organisationId, entries, liveActions, unless)
   const added = inserted.map(({ promptId, ids, isWatched }): Added => {
     const own = entries.filter(({ prompt_id }) => prompt_id === promptId)
     return { promptId, isWatched, entries: own.map((entry, index) => ({ ...entry, id: ids[index] as number })) }
