@@ -64,8 +64,8 @@ create table idempotency_keys (
   prompt_id bigint not null,
   signal_id bigint not null,
   created_at timestamptz(3) not null,
-  -- Of what was sent, because a signal with a subject may have changed since; and whether it replaced an earlier one.
-  sent_hash bigint not null,
+  -- Of a signal with a subject, which may have changed since: what was sent, and whether it replaced an earlier one.
+  vote_hash bigint,
   is_replacement boolean,
   primary key (organisation_id, key)
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
@@ -118,14 +118,17 @@ as $$
   ) s on true;
 $$;
 
--- What tells a signal from another one that is sent with the same idempotency key. Postgres' hash of metadata is the same
--- for [[1], 2] and [[1, 2]]. The text, without what 1, 1.0 and 1.00 differ by, tells them apart.
-create function hash_of_sent(prompt_id bigint, subject text, is_positive boolean, metadata jsonb)
+-- What tells a signal with a subject from another one that is sent with the same idempotency key. Null without a subject.
+-- Postgres' hash of metadata is the same for [[1], 2] and [[1, 2]]. The text, without what 1, 1.0 and 1.00 differ by, tells
+-- them apart.
+create function hash_of_vote(subject text, is_positive boolean, metadata jsonb)
 returns bigint
 language sql
 immutable
 as $$
-  select hash_record_extended((prompt_id, subject, is_positive, metadata, translate(metadata::text, '.0', '')), 0)
+  select case when subject is not null
+    then hash_record_extended((subject, is_positive, metadata, translate(metadata::text, '.0', '')), 0)
+  end
 $$;
 
 -- Records signals and counts them, in the order given and as far as the limits allow, in one transaction. Returns arrays
@@ -262,22 +265,29 @@ begin
   if idempotency_key_list is not null then
     select
       array_agg(s.id order by g.number), array_agg((extract(epoch from s.created_at) * 1000)::bigint order by g.number),
-      array_agg(k.is_same order by g.number), array_agg(k.is_replacement order by g.number)
+      array_agg(
+        s.prompt_id = prompt_ids[prompt_numbers[g.number]]
+          and k.vote_hash is not distinct from hash_of_vote(
+            votes -> (vote_numbers[g.number] - 1) ->> 'subject', are_positive[g.number], m.metadata
+          )
+          and (
+            k.vote_hash is not null
+            or (s.value = 'positive') = are_positive[g.number] and s.metadata is not distinct from m.metadata
+          )
+        order by g.number
+      ),
+      array_agg(k.is_replacement order by g.number)
     into earlier_ids, earlier_times, are_same, are_replacements
     from unnest(idempotency_key_list) with ordinality g (key, number)
+    cross join lateral (select nullif(metadata_list -> (g.number::integer - 1), 'null') as metadata) m
     left join lateral (
-      select
-        k.organisation_id, k.prompt_id, k.signal_id, k.is_replacement,
-        k.sent_hash = hash_of_sent(
-          prompt_ids[prompt_numbers[g.number]], votes -> (vote_numbers[g.number] - 1) ->> 'subject',
-          are_positive[g.number], nullif(metadata_list -> (g.number::integer - 1), 'null')
-        ) as is_same
+      select k.organisation_id, k.prompt_id, k.signal_id, k.vote_hash, k.is_replacement
       from idempotency_keys k
       where k.organisation_id = organisation_ids[month_numbers[g.number]] and k.key = g.key
       limit 1
     ) k on true
     left join lateral (
-      select s.id, s.created_at
+      select s.id, s.prompt_id, s.value, s.metadata, s.created_at
       from signals s
       where s.organisation_id = k.organisation_id and s.prompt_id = k.prompt_id and s.id = k.signal_id
       limit 1
@@ -379,15 +389,12 @@ begin
   end if;
 
   if idempotency_key_list is not null then
-    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at, sent_hash, is_replacement)
+    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at, vote_hash, is_replacement)
     select
       organisation_ids[month_numbers[n]], idempotency_key_list[n], prompt_ids[prompt_numbers[n]],
       case when are_recorded[n] then first_id + n - 1 else earlier_ids[n] end,
       coalesce(keys_sent_at, to_timestamp(created_ats[n] / 1000::double precision)),
-      hash_of_sent(
-        prompt_ids[prompt_numbers[n]], votes -> (vote_numbers[n] - 1) ->> 'subject',
-        are_positive[n], nullif(metadata_list -> (n - 1), 'null')
-      ),
+      hash_of_vote(votes -> (vote_numbers[n] - 1) ->> 'subject', are_positive[n], nullif(metadata_list -> (n - 1), 'null')),
       nullif(not are_recorded[n], false)
     from generate_series(1, cardinality(prompt_numbers)) n
     where idempotency_key_list[n] is not null and (are_recorded[n] or vote_numbers[n] is not null and outcomes[n] = 'replaced');

@@ -98,7 +98,7 @@ const fill = () =>
     select 1000000 + n, id, 'c0ffee00', 1440, '2026-11-01T00:00:00Z', 1, 0 from others;
     insert into signal_usage (organisation_id, month, used)
     select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
-    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at, sent_hash) select id, n, n, n, now(), n from others;
+    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at) select id, n, n, n, now() from others;
     insert into history_entries (
       organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
     select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', p.id, 'main', now()

@@ -19,8 +19,8 @@ async function fillExpired(): Promise<void> {
   await setRetention(db, service.clock, tenant.org, 30)
   await fillEvery(service, tenant.prompt, longAgo, 2)
   await db.sql`
-    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at, sent_hash)
-    select organisation_id, 'a', id, 0, ${longAgo}::timestamptz, 0 from prompts where public_id = ${tenant.prompt}`
+    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at)
+    select organisation_id, 'a', id, 0, ${longAgo}::timestamptz from prompts where public_id = ${tenant.prompt}`
   await db.sql`
     insert into github_events (organisation_id, id, signature, received_at)
     select id, 'a', 'sha256=' || repeat('a', 64), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
