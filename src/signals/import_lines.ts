@@ -56,11 +56,11 @@ function parseHeading(line: string, columns?: Columns): string[] {
 function parseSignal(line: string, now: Date, columns?: Columns): (PastSignal & { prompt?: string }) | undefined {
   const row = parseJsonLine(line) as Row
   if (columns) validateRow(row)
-  const read = (from: Row) => (columns ? readColumns(from, columns) : from)
-  const fields = read(row)
+  const exact = keepNumbers(line, row)
+  const fields = columns ? readColumns(row, exact, columns) : row
   if (columns && fields.value === '') return undefined
-  const { value, created_at, prompt } = validateSignal(fields)
-  const { metadata, subject } = read(keepNumbers(line, row)) as ImportedSignal
+  const { value, created_at, prompt, subject } = validateSignal(fields)
+  const { metadata } = (columns ? fields : exact) as ImportedSignal
   const createdAt = parseInstant(created_at)
   if (!createdAt || createdAt > now) {
     const message = 'must be an ISO 8601 time with its zone, and not in the future'
@@ -72,17 +72,17 @@ function parseSignal(line: string, now: Date, columns?: Columns): (PastSignal & 
 
 const ownFields = ['value', 'created_at', 'subject']
 
-/** Reads the fields of a signal. Those that it does not know go to the metadata. */
-function readColumns(row: Row, { columnOf, positive }: Columns): Row {
-  const read = (field: string) => row[columnOf.get(field) ?? field] ?? ''
-  const value = read('value')
+/** Reads the fields of a signal. Others go to the metadata. Long numbers of the metadata and the subject stay exact. */
+function readColumns(row: Row, exact: Row, { columnOf, positive }: Columns): Row {
+  const read = (from: Row, field: string) => from[columnOf.get(field) ?? field] ?? ''
+  const value = read(row, 'value')
   const others = [...columnOf].filter(([field]) => !ownFields.includes(field))
-  const named = others.map(([field, column]) => [field, row[column]])
+  const named = others.map(([field, column]) => [field, exact[column]])
   return {
     value: positive === null || value === '' ? value : positive.includes(textOf(value)) ? 'positive' : 'negative',
-    created_at: toInstant(read('created_at')),
-    subject: textOf(read('subject')) || undefined,
-    metadata: { ...(row.metadata as object | null), ...Object.fromEntries(named) },
+    created_at: toInstant(read(row, 'created_at')),
+    subject: textOf(read(exact, 'subject')) || undefined,
+    metadata: { ...(exact.metadata as object | null), ...Object.fromEntries(named) },
   }
 }
 

@@ -140,6 +140,8 @@ test('a file with columns of its own is imported by their names; a line without 
   const subjects = [...options, '--column', 'subject=id']
   expect((await importing(prompt, ndjson, ...subjects)).stdout).toBe('recorded 1, already known 0\n')
   expect((await exported(prompt)).at(-1)).toContain('"subject":"9007199254740993"')
+  const endless = await importing(prompt, [`{"thumb":true,"at":1614834369,"id":${'9'.repeat(256)}}`], ...subjects)
+  expect(errorLineOf(endless)).toBe('Line 1: The signal is not valid. /subject must have at most 255 characters')
   const list = await importing(prompt, [...ndjson, '["up"]'], ...options)
   expect(errorLineOf(list)).toBe('Line 2: The signal is not valid. it must be an object')
   const nanoseconds = await importing(prompt, ['{"thumb":1,"at":1614834369123456789}'], ...columns.slice(0, 4))
