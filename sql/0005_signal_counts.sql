@@ -178,10 +178,10 @@ begin
 end
 $$;
 
--- Deletes the counts of a prompt in a span of time that have become zero. Looks up each width and commit separately:
--- for all together, Postgres would read all counts of the prompt. The caller has locked the watermark.
+-- Deletes the counts of a prompt that have become zero, of these quarter hours and their days. Each quarter hour has a commit
+-- or null. Looks each count up: the time between them has any number of others. The caller has locked the watermark.
 create function delete_empty_counts(
-  given_organisation_id bigint, given_prompt_id bigint, commits text[], first_start timestamptz, last_start timestamptz
+  given_organisation_id bigint, given_prompt_id bigint, quarters timestamptz[], commits text[]
 )
 returns void
 language plpgsql
@@ -190,24 +190,30 @@ begin
   delete from signal_counts c
   where c.ctid = any (array(
     select empty.ctid
-    from (values (15), (1440)) w (minutes)
+    from (
+      select distinct w.minutes, floor_minutes(q.quarter, w.minutes)
+      from unnest(quarters) q (quarter)
+      cross join (values (15), (1440)) w (minutes)
+    ) given (minutes, start)
     cross join lateral (
       select c.ctid from signal_counts c
-      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = w.minutes
-        and c.start between first_start and last_start and c.positive = 0 and c.negative = 0
+      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = given.minutes
+        and c.start = given.start and c.positive = 0 and c.negative = 0
       offset 0
     ) empty
   ));
   delete from signal_commit_counts c
   where c.ctid = any (array(
     select empty.ctid
-    from (select distinct unnest(commits)) named (commit_sha)
-    cross join (values (15), (1440)) w (minutes)
+    from (
+      select distinct w.minutes, floor_minutes(q.quarter, w.minutes), q.commit_sha
+      from unnest(quarters, commits) q (quarter, commit_sha)
+      cross join (values (15), (1440)) w (minutes)
+    ) given (minutes, start, commit_sha)
     cross join lateral (
       select c.ctid from signal_commit_counts c
-      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = w.minutes
-        and c.commit_sha = named.commit_sha and c.start between first_start and last_start
-        and c.positive = 0 and c.negative = 0
+      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = given.minutes
+        and c.commit_sha = given.commit_sha and c.start = given.start and c.positive = 0 and c.negative = 0
       offset 0
     ) empty
   ));
@@ -247,8 +253,7 @@ begin
     coalesce(sum(c.positive + c.negative), 0) as number, array_agg(c.quarter) filter (where c.is_rolled_up) as quarters,
     array_agg(c.commit_sha) filter (where c.is_rolled_up) as commits,
     array_agg(c.positive) filter (where c.is_rolled_up) as positives,
-    array_agg(c.negative) filter (where c.is_rolled_up) as negatives,
-    min(c.quarter) as first_quarter, max(c.quarter) as last_quarter
+    array_agg(c.negative) filter (where c.is_rolled_up) as negatives
   into erased
   from counted c;
 
@@ -256,9 +261,7 @@ begin
     perform add_to_signal_counts(
       given_organisation_id, given_prompt_id, erased.quarters, erased.commits, erased.positives, erased.negatives, -1
     );
-    perform delete_empty_counts(
-      given_organisation_id, given_prompt_id, erased.commits, floor_minutes(erased.first_quarter, 1440), erased.last_quarter
-    );
+    perform delete_empty_counts(given_organisation_id, given_prompt_id, erased.quarters, erased.commits);
   end if;
   return erased.number;
 end
@@ -292,14 +295,13 @@ begin
     select
       c.factor, array_agg(floor_minutes(o.created_at, 15)) as quarters, array_agg(c.commit_sha) as commits,
       array_agg((c.value = 'positive')::integer::bigint) as positives,
-      array_agg((c.value = 'negative')::integer::bigint) as negatives,
-      floor_minutes(min(o.created_at), 1440) as first_day, max(o.created_at) as last_time
+      array_agg((c.value = 'negative')::integer::bigint) as negatives
     from unnest(old_signals) o
     join unnest(signal_ids, new_values, new_metadata) g (id, value, metadata) on g.id = o.id
     cross join lateral (
       values (1, g.value, commit_of_signal(g.metadata)), (-1, o.value, commit_of_signal(o.metadata))
     ) c (factor, value, commit_sha)
-    where o.id <= watermark.last_rolled_up_id
+    where o.id <= watermark.last_rolled_up_id and (o.value, o.metadata) is distinct from (g.value, g.metadata)
     group by c.factor
     order by c.factor desc
   loop
@@ -307,9 +309,7 @@ begin
       given_organisation_id, given_prompt_id, counted.quarters, counted.commits, counted.positives, counted.negatives,
       counted.factor
     );
-    perform delete_empty_counts(
-      given_organisation_id, given_prompt_id, counted.commits, counted.first_day, counted.last_time
-    );
+    perform delete_empty_counts(given_organisation_id, given_prompt_id, counted.quarters, counted.commits);
   end loop;
 end
 $$;

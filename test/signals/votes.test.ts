@@ -96,6 +96,7 @@ test('with an Idempotency-Key, a replay answers as the first time although the v
     [{ subject: 'a2' }, up],
     [{ subject: undefined }, up],
     [{}, down],
+    [{ value: 'negative', metadata: { a: 2, b: [[1]] } }, down],
   ] as const) {
     expect(await vote(given, key)).toMatchObject(invalid('Idempotency-Key'))
   }
