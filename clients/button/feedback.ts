@@ -63,7 +63,13 @@ const thumbOf = (value: Value, part: string) =>
   create('button', { type: 'button', value, part: `button ${part}` }, thumb())
 
 /** What a visitor says of an answer: without a value, nothing. */
-type Vote = { value?: Value; reasons: string[]; comment: string; send?(): Promise<unknown> }
+type Vote = {
+  value?: Value
+  reasons: string[]
+  comment: string
+  send?(): Promise<unknown>
+  report?(outcome: object): void
+}
 
 const noVote: Vote = { reasons: [], comment: '' }
 
@@ -191,7 +197,12 @@ class PromptFeedback extends HTMLElement {
       const metadata = { ...JSON.parse(given), ...(reasons[0] && { reasons }), ...(comment && { comment }) }
       return signals.record(prompt, value, { subject, metadata, ...(commit && { commit }) })
     }
-    answer.want({ ...(value && { value }), reasons, comment, send })
+    // By the element that was clicked, although another one may send the vote.
+    const report = (outcome: object) => {
+      const detail = { value: value ?? null, subject, ...outcome }
+      this.dispatchEvent(new CustomEvent('feedback', { bubbles: true, composed: true, detail }))
+    }
+    answer.want({ ...(value && { value }), reasons, comment, send, report })
     this.#tell(answer, told)
     this.#sendWanted(answer)
   }
@@ -216,8 +227,7 @@ class PromptFeedback extends HTMLElement {
         if (answer.wanted === sent) answer.want(answer.recorded)
       }
       if (answer.wanted === answer.recorded) this.#tell(answer, told)
-      const detail = { value: sent.value ?? null, subject: answer.subject, ...outcome }
-      this.dispatchEvent(new CustomEvent('feedback', { bubbles: true, composed: true, detail }))
+      sent.report?.(outcome)
     }
     removeEventListener('pagehide', hurry)
     answer.isSending = false

@@ -240,6 +240,11 @@ test('elements of one subject show one vote, also an element that shows it again
       shown.setAttribute('subject', 'another')
       shown.setAttribute('subject', 'msg_8f2c')
     })
+  await element().evaluateAll((all) => {
+    for (const one of all) {
+      one.addEventListener('feedback', ({ detail }: CustomEventInit) => one.setAttribute('data-heard', detail.value))
+    }
+  })
   const heard = hear(2)
   await thumbs[1].click()
   release()
@@ -249,6 +254,8 @@ test('elements of one subject show one vote, also an element that shows it again
     { value: 'negative', subject },
   ])
   expect([await recorded(), await pressed()]).toEqual([[negative], ['Bad answer', 'Bad answer']])
+  const heardBy = await element().evaluateAll((all) => all.map((one) => one.getAttribute('data-heard')))
+  expect(heardBy).toEqual(['positive', 'negative'])
 })
 
 test.each(['{', '5', '{"value":"negative","reasons":null}'])('a stored vote that is %p is none', async (stored) => {
