@@ -242,7 +242,7 @@ test('elements of one subject show one vote, also an element that shows it again
     })
   await element().evaluateAll((all) => {
     for (const one of all) {
-      one.addEventListener('feedback', ({ detail }: CustomEventInit) => one.setAttribute('data-heard', detail.value))
+      one.addEventListener('feedback', (event: CustomEvent) => one.setAttribute('data-heard', event.detail.value))
     }
   })
   const heard = hear(2)
