@@ -4,7 +4,7 @@ import { createDemoPrompts } from '../../src/cli/demo.ts'
 import { presets } from '../../src/lib/scopes.ts'
 import { createOrganisation, readOrganisation, requireOrganisation } from '../../src/orgs/manage.ts'
 import { createDatabase } from '../harness.ts'
-import { createFolder, createOperator, eventually, type Operator, type Row, startServer } from '../program.ts'
+import { createFolder, createOperator, eventually, type Operator, type Row, run, startServer } from '../program.ts'
 import { openDb } from '../tenant.ts'
 import { closeAfterTest } from '../use.ts'
 
@@ -109,6 +109,10 @@ test.each(['2026-03-01T00:00:00.500Z', '2026-05-31T23:59:59.000Z', '2026-11-15T1
     }
     const guide = await Bun.file(join(import.meta.dir, '../../docs/experiments.md')).text()
     const [command = ''] = /^ *prompt-signals compare .*$/m.exec(guide) ?? []
+    // The guide sends one signal before it compares.
+    const [, body = ''] = /-d '(\{.*\})'/.exec(guide) ?? []
+    const stdin = JSON.stringify({ ...JSON.parse(body), created_at: now })
+    expect((await run(['signals', 'import', '-', '--prompt', 'pmt_refund'], { settings, stdin })).status).toBe(0)
     const [sides] = (await operator.plain(...command.trim().split(' ').slice(1))).split('\n')
     expect(guide).toContain(`   ${sides}\n`)
     expect(await verdictsOf(operator, await operator.json('prompts', 'list', '--org', org))).toEqual(verdicts)
