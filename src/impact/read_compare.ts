@@ -21,7 +21,7 @@ export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery)
   const given = { base: commitKey(query.base), head: commitKey(query.head) }
   const asked = Object.values(given)
   const begins = [...new Set(asked.map((commit) => spellingsOf(commit).start ?? commit))]
-  const entries = await selectCommitEntries(sql, prompt, begins, liveActions)
+  const entries = await selectCommitEntries(sql, prompt, begins.map(spellingsOf), liveActions)
   const recorded = entries.map(({ commit_sha }) => commitKey(commit_sha))
   const bounds = [query.since ?? earliestInstant, query.until ?? new Date(lastStorableInstant)]
   // Also names that only begin alike, at any time: a short hash in signals may mean one of them.

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/client.ts'
+import type { Spellings } from '../history/identity.ts'
 import type { EntryRow } from '../history/schema.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
 import type { PromptFilters } from '../prompts/schema.ts'
@@ -132,26 +133,23 @@ export const selectListedChanges = (
     order by h.created_at desc, h.id desc
     limit ${limit}`
 
-/**
- * Selects the newest history entry of each commit that begins with one of `begins`, in lower case. Entries that went live
- * come first, then newer ones.
- */
+/** Selects the newest history entry of each of these commits. Entries that went live come first, then newer ones. */
 export const selectCommitEntries = (
   sql: Sql,
   { id, organisationId }: OwnedPrompt,
-  begins: string[],
+  commits: Spellings[],
   liveActions: string[],
 ) =>
   sql<EntryRow>`
     select *
     from (
       select distinct on (lower(h.commit_sha)) h.*, h.action = any(${liveActions}::text[]) as has_live_action
-      from unnest(${begins}::text[]) given (begin)
+      from unnest(${commits.map(({ low }) => low)}::text[], ${commits.map(({ high }) => high)}::text[]) given (low, high)
       cross join lateral (
         select h.*
         from history_rows h
         where h.organisation_id = ${organisationId} and h.prompt_id = ${id}
-          and lower(h.commit_sha) >= given.begin and lower(h.commit_sha) < given.begin || chr(1114111)
+          and lower(h.commit_sha) between given.low and given.high
         -- Makes Postgres search by commit, even if its statistics say that the table is small.
         offset 0
       ) h

@@ -1,9 +1,11 @@
 // The ranks that make a deep page as cheap as the first stay exact, in whichever order entries arrive, move and go.
 import { expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
+import { spellingsOf } from '../../src/history/identity.ts'
 import { importHistory } from '../../src/history/import.ts'
 import { countChanges, type PromptEntry, parseReported, recordEntry, recordReported } from '../../src/history/record.ts'
 import { selectPage } from '../../src/history/store.ts'
+import { readCompare } from '../../src/impact/read_compare.ts'
 import { selectCommitEntries } from '../../src/impact/store_lists.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { entry, type Tenant } from '../service.ts'
@@ -188,6 +190,17 @@ test('many merges in one batch read the ranks of a long history once, not once f
   expect((await readAll(tenant)).length).toBe(deploys - merges)
 })
 
+test('a comparison of commits reads no others whose names begin alike', async () => {
+  const prompt = await requirePrompt(service.services.db.sql, tenant.prompt)
+  await importEntries(tenant, range(500).map(deploy))
+  const query = { base: 'Commit 1', head: 'commit 2', since: null, until: null, margin: 0.05, share: null }
+  const read = await countRowsRead(async (sql) => {
+    const { base, head } = await readCompare(sql, prompt, query)
+    expect([base.change?.commit_sha, head.change?.commit_sha]).toEqual(['commit 1', 'commit 2'])
+  })
+  expect(read).toBeLessThan(20)
+})
+
 test('a page reads a bounded number of rows at any depth, also when one prompt has nearly all entries', async () => {
   const { db, clock } = service.services
   const prompt = await requirePrompt(db.sql, tenant.prompt)
@@ -203,7 +216,7 @@ test('a page reads a bounded number of rows at any depth, also when one prompt h
     expect(read, `page ${page}`).toBeLessThan(600)
   }
   const commits = await countRowsRead(async (sql) => {
-    expect(await selectCommitEntries(sql, prompt, ['abcdef0', '1234567'], ['deployed'])).toEqual([])
+    expect(await selectCommitEntries(sql, prompt, ['abcdef0', '1234567'].map(spellingsOf), ['deployed'])).toEqual([])
   })
   expect(commits).toBeLessThan(100)
   // The newest entry, and one with five newer ones.
