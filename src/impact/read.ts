@@ -187,20 +187,23 @@ export function findBase(known: KnownChanges, { earlier_ids }: ChangeWindow): Ba
   return base ? { ...base, skipped } : null
 }
 
-/** Compares the days of a change, or the first of them, with its base. The past tells how the rate wanders by itself. */
-export function compareDays(
-  known: KnownChanges,
-  change: CountedChange,
-  base: Base | null,
-  days: DayCounts[],
-  options: { margin: number; isOver: boolean },
-) {
+/** The days of the changes before one, oldest first. They tell how the rate wanders without changes. */
+export function findPast(known: KnownChanges, change: CountedChange, base: Base | null): DayCounts[][] {
   // A chosen base may be any change. Its past was then read, too.
   const isChosen = base !== null && !change.earlier_ids.includes(base.id)
   const ids = new Set([...change.earlier_ids, ...(isChosen ? [base.id, ...base.earlier_ids] : [])])
   const past = [...ids].flatMap((id) => known.get(id) ?? [])
-  const oldestFirst = past.toSorted((a, b) => Number(a.created_at) - Number(b.created_at))
-  const wander = estimateWander([...oldestFirst.map(({ counts }) => counts.days), days])
+  return past.toSorted((a, b) => Number(a.created_at) - Number(b.created_at)).map(({ counts }) => counts.days)
+}
+
+/** Compares the days of a change, or the first of them, with its base. */
+export function compareDays(
+  past: DayCounts[][],
+  base: Base | null,
+  days: DayCounts[],
+  options: { margin: number; isOver: boolean },
+) {
+  const wander = estimateWander([...past, days])
   const compared = base && compareWindows(base.counts.days, days, wander, options)
   return { wander, ...(compared ?? { difference: null, verdict: null, signals_needed: null }) }
 }
@@ -220,7 +223,7 @@ export function showImpact(
   const { positive, negative, by_commit, days } = change.counts
   const total = positive + negative
   const isOver = change.live_until !== null
-  const { wander, ...compared } = compareDays(known, change, base, days, { margin, isOver })
+  const { wander, ...compared } = compareDays(findPast(known, change, base), base, days, { margin, isOver })
   return {
     change: showTitledEntry(change),
     base: base && showBase(base),

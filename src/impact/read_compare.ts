@@ -8,7 +8,7 @@ import { lastStorableInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, requestCounts } from './attribute.ts'
 import { compareSides } from './compare.ts'
-import { compareDays, findBase, readChanges, showImpact } from './read.ts'
+import { compareDays, findBase, findPast, readChanges, showImpact } from './read.ts'
 import type { ChangeDays, CompareQuery, SideBySide } from './schema_compare.ts'
 import type { DayPair } from './split.ts'
 import { selectSignalCounts } from './store.ts'
@@ -93,13 +93,14 @@ export async function readChangeDays(sql: Sql, prompt: Prompt, entryId: number, 
   const change = known.get(entryId)
   if (!change) throw notFound()
   const base = findBase(known, change)
+  const past = findPast(known, change, base)
   const { days } = change.counts
   const first = Math.max(days.length - maxShownDays, 0)
   return {
     ...showImpact(known, change, margin, base),
     days: days.slice(first).map((day, index) => {
       const until = days.slice(0, first + index + 1)
-      const { difference, verdict } = compareDays(known, change, base, until, { margin, isOver: true })
+      const { difference, verdict } = compareDays(past, base, until, { margin, isOver: true })
       return { ...day, difference, verdict }
     }),
     health: { base: base && describeHealth(base.counts), change: describeHealth(change.counts) },

@@ -30,8 +30,7 @@ const passes = 3
 export function estimateWander(windows: Counts[][]): Wander {
   let [days, pairs, squares, products] = [0, 0, 0, 0]
   const lengths: number[] = []
-  const last = windows.flatMap((window, number) => window.map((day) => ({ ...day, number }))).slice(-wanderDays)
-  for (const window of Map.groupBy(last, ({ number }) => number).values()) {
+  for (const window of lastOf(windows)) {
     const large = window.filter((day) => totalOf(day) >= fewestSignals)
     if (large.length < 2) continue
     const sum = addCounts(large)
@@ -56,6 +55,18 @@ export function estimateWander(windows: Counts[][]): Wander {
     correlation = Math.min(Math.max(covariance / (prior.days + pairs) / variance, 0), highestCorrelation)
   }
   return { variance, correlation, days }
+}
+
+/** The last days of the windows. Reads no others: a page needs hundreds of estimates. */
+function lastOf(windows: Counts[][]): Counts[][] {
+  const last: Counts[][] = []
+  let left = wanderDays
+  for (const window of windows.toReversed()) {
+    if (left <= 0) break
+    last.unshift(window.slice(-left))
+    left -= window.length
+  }
+  return last
 }
 
 /** The standard deviation in points, with two digits. */

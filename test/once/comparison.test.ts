@@ -92,6 +92,17 @@ test('only the last 90 days tell how the rate wanders', () => {
   expect(estimateWander([[...repeat(side(1, 100), 30), ...recent]])).toEqual(estimateWander([recent]))
 })
 
+test('the days before the last 90 are not read', () => {
+  const unread = {
+    negative: 0,
+    get positive(): number {
+      throw new Error('This day was read.')
+    },
+  }
+  const recent = repeat(side(50, 100), 90)
+  expect(() => estimateWander([[unread], [unread, ...recent]])).not.toThrow()
+})
+
 test('a difference is unknown before there are 50 signals of each, or 20 side by side', () => {
   const unknown = (value: number) => ({ value, low: -1, high: 1 })
   const week = repeat(side(80, 100), 7)
