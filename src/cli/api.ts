@@ -6,6 +6,7 @@ import type { Operation } from '../http/operation.ts'
 import { RequestContext } from '../http/request_context.ts'
 import type { Caller } from '../keys/caller.ts'
 import { requireKey } from '../keys/manage.ts'
+import { type Call, openRest, parseAnswer } from '../lib/rest.ts'
 import { presets } from '../lib/scopes.ts'
 import type { Log } from '../log.ts'
 import { type Owner, readOrganisation, requireOrganisation } from '../orgs/manage.ts'
@@ -13,7 +14,6 @@ import { isPromptId, requirePrompt } from '../prompts/find.ts'
 import { requireEndpoint } from '../webhooks/endpoints.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
 import { type DatabaseContext, withDatabase } from './database.ts'
-import { type Call, openRest, parseAnswer } from './rest.ts'
 
 /** Those that a command may call, if they are known: loading all of them takes a third of its start. */
 export type Operations = Operation<Services>[]

@@ -1,7 +1,7 @@
 import { keepLongNumbers } from '../lib/json.ts'
+import { dataOf } from '../lib/rest.ts'
 import { checkService, withApi } from './api.ts'
 import { type Command, UsageError } from './command.ts'
-import { dataOf } from './rest.ts'
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 

@@ -7,13 +7,13 @@ import { nameAuthors } from '../impact/sentence.ts'
 import type { Input } from '../lib/input.ts'
 import { parseId } from '../lib/params.ts'
 import { showNumber } from '../lib/repository_links.ts'
+import { dataOf } from '../lib/rest.ts'
 import { number } from '../lib/texts.ts'
 import { openLocal } from './api.ts'
 import { type Arguments, type Command, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
 import { fromOperations } from './operation_command.ts'
-import { dataOf } from './rest.ts'
 
 const operationCommands = fromOperations(historyOperations, [
   {

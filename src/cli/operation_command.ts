@@ -1,9 +1,9 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { type Answer, dataOf, readRows } from '../lib/rest.ts'
 import { checkService, type Operations, withApi } from './api.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
 import { type Option, optionFor } from './grammar.ts'
 import type { AnyColumn } from './output.ts'
-import { type Answer, dataOf, readRows } from './rest.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer, whose fields the columns of a command name.
 type Json = any

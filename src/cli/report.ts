@@ -3,11 +3,11 @@ import { type ChangeImpact, type ChangeListQuery, requestParams } from '../impac
 import { comparisonKinds, describeRateChange, nameAuthors, nameChange, verdictSigns } from '../impact/sentence.ts'
 import { maxPageSize, writeParams } from '../lib/params.ts'
 import { pullRequestWords } from '../lib/repository_links.ts'
+import { type Call, dataOf } from '../lib/rest.ts'
 import { counted, oneLine } from '../lib/texts.ts'
 import { dayMs, parseTime } from '../lib/times.ts'
 import { checkService, withApi } from './api.ts'
 import { type Arguments, type Command, type Context, UsageError } from './command.ts'
-import { type Call, dataOf } from './rest.ts'
 
 export const commands: Command[] = [
   {

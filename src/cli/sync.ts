@@ -3,15 +3,13 @@ import { createGit } from '../git/program.ts'
 import { openRepository } from '../git/repository.ts'
 import { type SyncResult, syncRepository } from '../git/sync.ts'
 import type { SyncChange } from '../git/sync_options.ts'
-import type { EntriesPage, LinkedFile, SyncTarget } from '../git/target.ts'
 import { nameAuthors } from '../impact/sentence.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { showNumber } from '../lib/repository_links.ts'
+import type { Call } from '../lib/rest.ts'
 import { counted, number, oneLine } from '../lib/texts.ts'
-import type { PromptFile } from '../prompts/find.ts'
 import { checkService, withApi } from './api.ts'
 import { type Command, type Context, UsageError } from './command.ts'
-import { type Call, dataOf, errorOf, readRows } from './rest.ts'
 
 export const commands: Command[] = [
   {
@@ -26,49 +24,11 @@ export const commands: Command[] = [
       }
       if (args.list('exclude') && !args.list('create')) throw new UsageError('--exclude needs --create')
     },
-    run: (context) => withApi(context, 'ci', (opened, call) => sync(opened, openTarget(call))),
+    run: (context) => withApi(context, 'ci', sync),
   },
 ]
 
-type PromptShown = { id: string; repository: string | null; path: string | null; live_branch: string | null }
-
-/** Every call is safe to repeat, because a file has one prompt. */
-export const openTarget = (call: Call): SyncTarget => ({
-  async listLinked(repository) {
-    const found: LinkedFile[] = []
-    for await (const { id, path, ...prompt } of readRows<PromptShown>(call, '/prompts', { archived: 'all' })) {
-      if (path && prompt.repository === repository) found.push({ id, path, liveBranch: prompt.live_branch })
-    }
-    return found.reverse()
-  },
-  async listRepositories() {
-    return dataOf(await call('GET', '/repositories'))
-  },
-  async listErased(repository) {
-    const files = await Array.fromAsync(readRows<PromptFile>(call, '/erased-files'))
-    return files.flatMap((file) => (file.repository === repository ? file.path : []))
-  },
-  async createPrompt(prompt) {
-    return dataOf<PromptShown>(await call('POST', '/prompts', prompt)).id
-  },
-  async changePrompt(id, change) {
-    const answer = await call('PATCH', `/prompts/${id}`, change)
-    if (answer.status === 403) return errorOf(answer).message
-    dataOf(answer)
-    return null
-  },
-  async recordBatch(batch) {
-    return dataOf(await call('POST', '/history/batch', batch))
-  },
-  async readHistory(id, page) {
-    const answer = await call('GET', `/prompts/${id}/history?page=${page}&limit=100&include=title`)
-    if (answer.status === 403) return null
-    dataOf(answer)
-    return answer.body as EntriesPage
-  },
-})
-
-async function sync({ args, clock, output, progress, interruption }: Context, target: SyncTarget): Promise<void> {
+async function sync({ args, clock, output, progress, interruption }: Context, call: Call): Promise<void> {
   const isDryRun = args.options['dry-run'] === true
   const folder = args.positionals[0] ?? '.'
   const git = createGit(folder, gitEnvironment(), interruption.signal)
@@ -79,7 +39,7 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   const result = await syncRepository({
     git,
     repository,
-    target,
+    call,
     isDryRun,
     withTexts: args.options.text === true,
     isAlso: args.options.also === true,

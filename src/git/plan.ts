@@ -5,6 +5,7 @@ import { splitRepository } from '../lib/repository_links.ts'
 import { requireName } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
+import type { LinkedFile } from './calls.ts'
 import { entriesOf, sanitizeBranch } from './entries.ts'
 import { followFiles, trackMissing } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
@@ -18,7 +19,6 @@ import {
   readTitles,
 } from './read.ts'
 import { escapePath, pathText, type Repository } from './repository.ts'
-import type { LinkedFile } from './target.ts'
 
 /** A prompt whose history is read. The sync creates it if `id` is null, which needs its name, and then sets `id`. */
 export type SyncedPrompt = {

@@ -1,6 +1,7 @@
 import type { EntryOutcome } from '../history/reconcile.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { maxBatchEntries, maxCoveredCommits } from '../history/schema.ts'
+import { recordBatch } from './calls.ts'
 import type { Plan, SyncedPrompt } from './plan.ts'
 import { readTexts } from './read.ts'
 import type { SyncOptions } from './sync_options.ts'
@@ -52,14 +53,14 @@ export async function syncEntries(options: SyncOptions, { entries, pathOf }: Pla
 
 /** Records one call. All entries of a prompt that a dry run did not create would be added. */
 async function recordCall(options: SyncOptions, call: EntryToSync[]) {
-  const { target, isDryRun, withTexts = false } = options
+  const { isDryRun, withTexts = false } = options
   const known = call.filter(({ prompt }) => prompt.id !== null)
   const entries = known.map(({ prompt, entry, covers: all, text }) => {
     const covers = all.slice(-maxCoveredCommits)
     return { prompt_id: prompt.id as string, ...entry, covers, ...(text !== undefined && { text }) }
   })
   const batch = { entries, with_texts: withTexts, dry_run: isDryRun }
-  const { outcomes, without_text = [] } = known.length > 0 ? await target.recordBatch(batch) : { outcomes: [] }
+  const { outcomes, without_text = [] } = known.length > 0 ? await recordBatch(options.call, batch) : { outcomes: [] }
   return {
     outcomes: call.map(({ prompt }) => (prompt.id === null ? 'added' : (outcomes.shift() as EntryOutcome))),
     withoutText: without_text.map((index) => known[index] as EntryToSync),

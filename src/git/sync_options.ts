@@ -1,8 +1,8 @@
 import type { HistoryEntry, NewHistoryEntry } from '../history/schema.ts'
+import type { Call } from '../lib/rest.ts'
 import type { PlanOptions, SkippedFile } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
-import type { SyncTarget } from './target.ts'
 
 /** What a sync has done, or what a dry run would do. */
 export type SyncChange =
@@ -17,7 +17,7 @@ export type SyncChange =
 export type SyncOptions = PlanOptions & {
   git: Git
   repository: Repository
-  target: SyncTarget
+  call: Call
   isDryRun: boolean
   /** Whether the texts of the files are stored, too. */
   withTexts?: boolean

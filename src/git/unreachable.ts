@@ -1,10 +1,11 @@
 import { type HistoryEntry, liveActions } from '../history/schema.ts'
+import type { Call } from '../lib/rest.ts'
+import { readHistory } from './calls.ts'
 import { sanitizeBranch } from './entries.ts'
 import type { Plan, SyncedPrompt } from './plan.ts'
 import { encode, fullSha } from './program.ts'
 import { escapePath, type Repository } from './repository.ts'
 import type { SyncOptions } from './sync_options.ts'
-import type { SyncTarget } from './target.ts'
 
 /** How many histories are read concurrently. */
 const concurrency = 8
@@ -20,13 +21,13 @@ function createUnreachableTest(repository: Repository, { commits }: Plan): (entr
 }
 
 /** In a clone that is behind, a file without a prompt may be the old name of one that was renamed since: creates none. */
-export async function withoutOldNames({ target, repository }: SyncOptions, plan: Plan): Promise<Plan> {
+export async function withoutOldNames({ call, repository }: SyncOptions, plan: Plan): Promise<Plan> {
   const created = plan.prompts.filter(({ id }) => id === null)
   const missing = plan.prompts.flatMap(({ id, missing }) => (id !== null && missing !== null ? id : []))
   const isUnreachable = createUnreachableTest(repository, plan)
   const isLater = (entry: HistoryEntry) => isUnreachable(entry) && new Date(entry.created_at) > plan.lastLandedAt
   for (const id of created.length > 0 ? missing : []) {
-    if (!(await target.readHistory(id, 1))?.data.some(isLater)) continue
+    if (!(await readHistory(call, id, 1))?.data.some(isLater)) continue
     const problem = 'may have been renamed: the clone is behind'
     return {
       ...plan,
@@ -40,7 +41,7 @@ export async function withoutOldNames({ target, repository }: SyncOptions, plan:
 
 /** Reports and counts entries of unreachable commits; null if the key may not read them. Records nothing. */
 export async function reportUnreachable(
-  { target, repository, onChange, onProgress }: SyncOptions,
+  { call, repository, onChange, onProgress }: SyncOptions,
   plan: Plan,
   prompts: SyncedPrompt[],
 ): Promise<number | null> {
@@ -48,7 +49,7 @@ export async function reportUnreachable(
   let count = 0
   for (let start = 0; start < prompts.length; start += concurrency) {
     const some = prompts.slice(start, start + concurrency)
-    const found = await Promise.all(some.map(({ id }) => findEntries(target, id as string, isUnreachable)))
+    const found = await Promise.all(some.map(({ id }) => findEntries(call, id as string, isUnreachable)))
     for (const [index, entries] of found.entries()) {
       if (!entries) return null
       const { id, path } = some[index] as { id: string; path: string }
@@ -66,10 +67,10 @@ export async function reportUnreachable(
 }
 
 /** Returns the entries of a history that match; null when the key may not read it. */
-async function findEntries(target: SyncTarget, prompt: string, matches: (entry: HistoryEntry) => boolean) {
+async function findEntries(call: Call, prompt: string, matches: (entry: HistoryEntry) => boolean) {
   const found: HistoryEntry[] = []
   for (let page = 1, pages = 1; page <= pages; page += 1) {
-    const read = await target.readHistory(prompt, page)
+    const read = await readHistory(call, prompt, page)
     if (!read) return null
     pages = read.pagination.total_pages
     found.push(...read.data.filter(matches))

@@ -1,12 +1,11 @@
 // Repositories for the tests, made with git as their authors would.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { openRest } from '../../src/cli/rest.ts'
-import { openTarget } from '../../src/cli/sync.ts'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { syncRepository } from '../../src/git/sync.ts'
 import type { SyncOptions } from '../../src/git/sync_options.ts'
+import { openRest } from '../../src/lib/rest.ts'
 import { createFolder, PROGRAM } from '../program.ts'
 
 export type Clone = ReturnType<typeof createClone>
@@ -155,12 +154,11 @@ export async function syncClone({ folder }: Clone, url: string, key: string, mor
   const { signal } = new AbortController()
   const git = createGit(folder, gitEnvironment, signal)
   const repository = await openRepository(git, folder, { branch: null, repository: null })
-  const target = openTarget(openRest(url, key, signal))
   const silent = { onProgress() {}, onChange() {} }
   return syncRepository({
     git,
     repository,
-    target,
+    call: openRest(url, key, signal),
     isDryRun: false,
     createGlobs: [],
     excludeGlobs: [],

@@ -1,13 +1,11 @@
 import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { openRest } from '../../src/cli/rest.ts'
-import { openTarget } from '../../src/cli/sync.ts'
 import type { Db } from '../../src/db/client.ts'
 import type { SyncChange, SyncOptions } from '../../src/git/sync_options.ts'
-import type { SyncTarget } from '../../src/git/target.ts'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
 import { eraseTexts, forgetTexts } from '../../src/history/erase.ts'
 import type { HistoryBatch } from '../../src/history/schema.ts'
+import { type Call, openRest } from '../../src/lib/rest.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { invalid } from '../client.ts'
@@ -25,15 +23,15 @@ const { greeting, farewell, other } = paths
 const storeText = ({ org }: Tenant, isOn = true) => setStoreText(service.services.db, service.services.clock, org, isOn)
 
 async function sync(clone: Clone, { key }: Tenant, more: Partial<SyncOptions> = {}) {
-  const target = openTarget(openRest(service.url, key, new AbortController().signal))
+  const rest = openRest(service.url, key, new AbortController().signal)
   const batches: HistoryBatch[] = []
-  const recordBatch: SyncTarget['recordBatch'] = (batch) => {
-    batches.push(batch)
-    return target.recordBatch(batch)
+  const call: Call = (method, path, body) => {
+    if (path === '/history/batch') batches.push(body as HistoryBatch)
+    return rest(method, path, body)
   }
   const changes: SyncChange[] = []
   const result = await syncClone(clone, service.url, key, {
-    target: { ...target, recordBatch },
+    call,
     withTexts: true,
     ...more,
     onChange: (change) => changes.push(change),

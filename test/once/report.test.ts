@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { markdownStyle, readReport, writeReport } from '../../src/cli/report.ts'
-import type { Call } from '../../src/cli/rest.ts'
 import { exampleTitledEntry } from '../../src/history/schema.ts'
 import type { ChangeImpact } from '../../src/impact/schema_changes.ts'
+import type { Call } from '../../src/lib/rest.ts'
 
 const changeOf = (id: number, verdict: ChangeImpact['verdict'], more = {}): ChangeImpact => ({
   prompt: { id: 'pmt_a', name: 'a', repository: null, path: null },

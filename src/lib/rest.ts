@@ -1,12 +1,12 @@
 import { type Detail, ServiceError } from '../errors.ts'
-import { keepLongNumbers } from '../lib/json.ts'
-import { maxPageSize } from '../lib/params.ts'
+import { keepLongNumbers } from './json.ts'
+import { maxPageSize } from './params.ts'
 
 /** Calls an operation. The path begins after /api/v1. */
 export type Call = (method: string, path: string, body?: unknown) => Promise<Answer>
 
 type ErrorBody = { message?: string; details?: Detail[] }
-export type AnswerBody = {
+type AnswerBody = {
   data?: unknown
   pagination?: { next_cursor?: string | null; total_count?: number; total_pages?: number }
   error?: ErrorBody
@@ -78,7 +78,6 @@ export function dataOf<T>(answer: Answer): T {
   return answer.body.data as T
 }
 
-/** The rows of a list, page by page. */
 export async function* readRows<T>(call: Call, path: string, query: Record<string, string> = {}): AsyncGenerator<T> {
   for (let cursor: string | null = ''; cursor !== null; ) {
     const search = new URLSearchParams({ ...query, limit: `${maxPageSize}`, ...(cursor && { cursor }) })
