@@ -18,10 +18,9 @@ const [refusalTrustedForMs, retryMs] = [500, 250]
 
 /**
  * Refuses signals of a full month before they reach Postgres. Postgres decides: only what a statement has found is
- * refused, and only for a moment. With Redis, the gate also keeps signals from the lock of a full organisation.
+ * refused, and only for a moment. With Redis, a counter (the gate) also keeps signals from the lock of a full organisation.
  */
 export function createAdmission(db: Db, redis?: Redis, observe: (decision: GateDecision) => void = () => {}) {
-  const gate = redis && createGate(redis)
   /** Hints that save calls of the gate. Nothing is refused because of them. */
   const usages = new BoundedCache<number, Usage & { month: string }>(maxOrganisations)
   const refusals = createRefusals(maxOrganisations)
@@ -36,14 +35,14 @@ export function createAdmission(db: Db, redis?: Redis, observe: (decision: GateD
   }
 
   /** Counts a signal. Postgres confirms a count over the limit, or corrects it. */
-  async function askGate(gate: Gate, organisationId: number, month: Month, limit: number): Promise<Usage | undefined> {
-    const count = await gate.take(organisationId, month)
-    // A missing count is set after the write.
+  async function askGate(redis: Redis, organisationId: number, month: Month, limit: number) {
+    const count = await redis.raiseCounter(keyOf(organisationId, month), month.resetsAtSeconds)
+    // A missing count is set after the write. While Redis does not answer, every signal passes.
     if (count == null || count <= limit) return undefined
     const usage = (await findUsage({ organisationId, month })) as Usage
     remember(organisationId, month, usage)
     if (isFull(usage)) return usage
-    await gate.correct(organisationId, month, usage.used + 1)
+    await redis.setCounter(keyOf(organisationId, month), usage.used + 1, month.resetsAtSeconds)
     return undefined
   }
 
@@ -60,13 +59,14 @@ export function createAdmission(db: Db, redis?: Redis, observe: (decision: GateD
       const known = usages.get(organisationId)
       if (known?.month !== month.name || isFarFromFull(known)) return undefined
       const refusal = refusals.find(organisationId, month)
-      return refusal || !gate ? decide(refusal) : askGate(gate, organisationId, month, known.limit).then(decide)
+      return refusal || !redis ? decide(refusal) : askGate(redis, organisationId, month, known.limit).then(decide)
     },
     /** Keeps the usages after a write, and sets the gate to them near the limit. */
     applyUsages(months: Iterable<UsageMonth & Usage>): void {
       for (const { organisationId, month, used, limit } of months) {
         remember(organisationId, month, { used, limit })
-        if (!isFarFromFull({ used, limit })) gate?.correct(organisationId, month, used)
+        if (isFarFromFull({ used, limit })) continue
+        redis?.setCounter(keyOf(organisationId, month), used, month.resetsAtSeconds)
       }
     },
   }
@@ -102,22 +102,6 @@ export function createRefusals(maxSize: number) {
 
 /** The braces keep the months of an organisation on one node of a Redis Cluster. */
 const keyOf = (organisationId: number, month: Month) => `signals:{${organisationId}}:${month.name}`
-
-type Gate = ReturnType<typeof createGate>
-
-/**
- * A counter in Redis that keeps requests which the limit would refuse away from Postgres. Postgres holds the truth: it
- * refuses when the counter is too low, the counter is corrected before it refuses anything, and while Redis is
- * unreachable every request passes.
- */
-export const createGate = (redis: Redis) => ({
-  /** Counts one more signal. Returns the count; null if it is missing, undefined if Redis does not answer. */
-  take: (organisationId: number, month: Month) =>
-    redis.raiseCounter(keyOf(organisationId, month), month.resetsAtSeconds),
-  /** Sets the counter to the usage that Postgres reported. */
-  correct: (organisationId: number, month: Month, used: number) =>
-    redis.setCounter(keyOf(organisationId, month), used, month.resetsAtSeconds),
-})
 
 const inThousands = new Intl.NumberFormat('en')
 
