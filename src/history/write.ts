@@ -22,7 +22,7 @@ import {
 } from './store_write.ts'
 
 /** An entry that was written just now. */
-export type WrittenEntry = EntryToRecord & PlacedEntry
+type WrittenEntry = EntryToRecord & PlacedEntry
 
 /** The new entries of a history. `isWatched` if its organisation has an endpoint for events. */
 export type Added = { promptId: number; entries: WrittenEntry[]; isWatched: boolean }

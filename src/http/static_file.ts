@@ -18,7 +18,7 @@ export const serveFile = (type: string, read: () => Promise<string>, more: Heade
   })
 
 /** Serves a file in the given encodings. `more` says how it is cached. */
-export function serveEncodings(type: string, read: () => Promise<Encodings>, more: Headers) {
+function serveEncodings(type: string, read: () => Promise<Encodings>, more: Headers) {
   const headers = { 'content-type': type, vary: 'Accept-Encoding', 'x-content-type-options': 'nosniff', ...more }
   const loadVariants = loadOnce(async () => {
     const contents = Object.entries(await read())

@@ -29,11 +29,6 @@ export class BoundedCache<Key, Value> {
     while (this.#size > this.maxSize) this.evictOldest()
   }
 
-  clear(): void {
-    this.#entries.clear()
-    this.#size = 0
-  }
-
   delete(key: Key): void {
     const value = this.#entries.get(key)
     if (value === undefined) return

@@ -69,7 +69,7 @@ function rejectionOf(validate: (given: unknown) => unknown, given: object) {
 }
 
 /** For a change, which must give something. Returns only what the schema knows. */
-export function createChangeValidator<S extends TObject>(schema: S): (value: unknown) => Static<S> {
+function createChangeValidator<S extends TObject>(schema: S): (value: unknown) => Static<S> {
   const validate = createValidator(schema, 'The change')
   const names = Object.keys(schema.properties)
   return (value) => {

@@ -18,8 +18,6 @@ import {
 export { findPromptsNamed } from './store.ts'
 export type { OwnedPrompt, Prompt, PromptFile }
 
-export type PromptFinder = ReturnType<typeof createPromptFinder>
-
 const maxCachedPrompts = 100_000
 /** A prompt that was erased is unknown within a second on every replica. */
 const trustedForMs = 1_000

@@ -12,8 +12,6 @@ export const PromptId = Type.String({
 
 export const PromptPath = Type.Object({ prompt_id: PromptId })
 
-export type PromptPath = Static<typeof PromptPath>
-
 const maybeText = (description: string) => nullable(Type.String(), description)
 
 const time = Type.String({ format: 'date-time' })

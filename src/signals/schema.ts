@@ -126,8 +126,6 @@ const batchSize = { minItems: 1, maxItems: 1_000 }
 /** Each signal is validated separately, so that an invalid one does not fail the others. */
 export const SignalBatch = Type.Object({ signals: Type.Array(Type.Unknown(), batchSize) })
 
-export type SignalBatch = Static<typeof SignalBatch>
-
 /** The same batch with its signals, for the OpenAPI document. */
 export const NewSignalBatch = Type.Object(
   { signals: Type.Array(BatchSignal, batchSize) },

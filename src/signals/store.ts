@@ -152,7 +152,7 @@ export const isVote = <T extends { subject?: string | null | undefined }>(one: T
 export const idOfVote = ({ prompt, subject }: Pick<Vote, 'prompt' | 'subject'>): string => `${prompt.id} ${subject}`
 
 /** As find_votes takes them. */
-export const votesToJson = (votes: Vote[]): string =>
+const votesToJson = (votes: Vote[]): string =>
   JSON.stringify(
     votes.map(({ prompt, subject, createdAt: at }) => {
       return { organisation_id: prompt.organisationId, prompt_id: prompt.id, subject, at }

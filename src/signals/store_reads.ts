@@ -11,7 +11,7 @@ export type SignalRow = {
   subject: string | null
 }
 
-export type SignalFilter = {
+type SignalFilter = {
   value: string | null
   /** Top-level fields of the metadata, with the value that each must have, or a list with this string. */
   metadata: [key: string, text: string][]

@@ -34,7 +34,7 @@ import { forgetUnwatched } from './store_announce.ts'
 
 const maxEndpoints = 20
 
-export type EndpointWithSecret = EndpointRow & { secret: string }
+type EndpointWithSecret = EndpointRow & { secret: string }
 
 export const newEndpointBody = bodyOf(NewEndpoint, 'The endpoint')
 export const endpointChangeBody = changeOf(EndpointChange)

@@ -21,7 +21,7 @@ export type Reply = {
 export type SendOnce = (receiver: Receiver, event: WebhookEvent, at: Date, stopped?: AbortSignal) => Promise<Reply>
 
 /** Finds the addresses of a name. Must hold no thread: organisations choose the name servers, which may never answer. */
-export type Resolve = (name: string) => Promise<LookupAddress[]>
+type Resolve = (name: string) => Promise<LookupAddress[]>
 
 type Reach = { allowedHosts?: HostList | undefined; resolve: Resolve }
 
