@@ -32,7 +32,6 @@ export async function listErased(call: Call, repository: string): Promise<string
   return files.flatMap((file) => (file.repository === repository ? file.path : []))
 }
 
-/** Returns the id of the new prompt. */
 export async function createPrompt(call: Call, prompt: NewPrompt): Promise<string> {
   return dataOf<PromptShown>(await call('POST', '/prompts', prompt)).id
 }

@@ -182,7 +182,6 @@ export function openedEntries(promptIds: number[], pr: PullRequest): PromptEntry
   return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
 }
 
-/** One `pr_closed` for each prompt and closing. */
 export const closedEntries = (promptIds: number[], pr: PullRequest, closings: Closing[]): PromptEntry[] =>
   closings.flatMap(({ at, sha }) => {
     const { number, url, title, opened_by: by } = pr
@@ -191,7 +190,6 @@ export const closedEntries = (promptIds: number[], pr: PullRequest, closings: Cl
     return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
   })
 
-/** One `pr_merged` for each prompt. */
 export function mergedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
   const entry = pullRequestEntry('pr_merged', pr.base_branch, mergeOf(pr))
   return promptIds.map((prompt) => ({ prompt, entry, covers: [] }))
@@ -235,7 +233,6 @@ export async function readBranchPushes(sql: Sql, repo: RepositoryRef, given: Pul
   return stored && pr ? selectBranchPushes(sql, repo, windowOf(pr, fromBranch)) : []
 }
 
-/** Reads the merged pull requests whose merge commit is in the push. */
 export async function readMerges(sql: Sql, repo: RepositoryRef, push: Push): Promise<MergedPullRequest[]> {
   const merges: MergedPullRequest[] = []
   for (const merge of await selectMerges(sql, repo, push)) {

@@ -26,7 +26,6 @@ export async function setWebhook(db: Db, clock: Clock, { org, organisationId }: 
   return { org, path: pathOf(org), secret }
 }
 
-/** Shows an organisation's webhook without its secret. */
 export async function showWebhook(db: Db, { org, organisationId }: Owner) {
   const state = await selectWebhookState(db.sql, organisationId)
   const { createdAt = null, at, event, outcome } = state ?? {}

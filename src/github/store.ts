@@ -198,7 +198,6 @@ export type PushWindow = {
   openedAt: Date
 }
 
-/** The pull requests from a branch of the repository. */
 export const selectPullRequestsFrom = (sql: Sql, repo: RepositoryRef, branch: string) =>
   sql<PullRequest>`
     select * from github_pull_requests

@@ -47,7 +47,6 @@ export type KnownHistory = {
   entries: KnownEntry[]
   /** The reported commits that belong to a merge. */
   merged: MergedCommit[]
-  /** The removed entries of the reported commits. */
   removed: EntryIdentity[]
   /** The nearest live entries of other commits on the branch of each reported entry, before and after it. */
   live: LiveEntry[]

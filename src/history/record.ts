@@ -125,7 +125,6 @@ async function recordOne(
   return added.length > 0 ? announce(added) : { entry: showTitledEntry(stored[0] as KnownEntry), isNew: false }
 }
 
-/** Validates an entry of a source. */
 export const parseReported = (
   { prompt, entry, covers }: PromptEntry,
   source: 'git' | 'github',

@@ -166,7 +166,6 @@ export async function findEntry(sql: Sql, id: number) {
   return row
 }
 
-/** Selects the entries with these ids. */
 export const selectEntries = (sql: Sql, organisationId: number, ids: number[]) =>
   sql<KnownEntry>`
     select * from history_rows

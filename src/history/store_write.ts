@@ -211,7 +211,6 @@ export async function insertEntries(
 /** A place in a history where an entry was added (1) or removed (-1). */
 export type CountedPlace = { prompt_id: number; created_at: Date; id: number; added: 1 | -1 }
 
-/** Counts entries that were changed or deleted. */
 export const countPlaces = (sql: Sql, organisationId: number, places: CountedPlace[], liveActions: string[]) =>
   sql<Surroundings>`
     select

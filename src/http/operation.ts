@@ -44,7 +44,6 @@ type PromptFinder = { findPrompt(organisationId: number, id: string): FoundPromp
 
 export type Input<Path, Query, Body> = {
   params: Path
-  /** The prompt in the path. */
   prompt: Path extends { prompt_id: string } ? FoundPrompt : undefined
   query: Query
   body: Body
@@ -62,7 +61,6 @@ type Words = {
   path: string
   /** Null accepts any key: for its own data. */
   scope: Scope | null
-  /** If the scope depends on the query. */
   scopeFor?(query: URLSearchParams): Scope
   summary: string
   description: string

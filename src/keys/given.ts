@@ -43,7 +43,6 @@ function toValues(given: Omit<ApiKeyChange, 'add_scopes' | 'remove_scopes'>): Gi
 /** Each scope once, in the order of the documentation. */
 const inOrder = (scopes: Scope[]): Scope[] => presets.admin.filter((scope) => scopes.includes(scope))
 
-/** The scopes that a key has after a change. */
 export function scopesAfter({ scopes, add_scopes = [], remove_scopes = [] }: KeyChange, current: Scope[]): Scope[] {
   const after = inOrder([...(scopes ?? current), ...add_scopes]).filter((scope) => !remove_scopes.includes(scope))
   if (after.length === 0) throw wrong('/scopes', 'must not be empty')

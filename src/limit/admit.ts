@@ -105,7 +105,6 @@ const keyOf = (organisationId: number, month: Month) => `signals:{${organisation
 
 const inThousands = new Intl.NumberFormat('en')
 
-/** The RateLimit header fields for what is left of the month. */
 export const limitHeaders = ({ used, limit }: Usage, month: Month): Record<string, string> => ({
   'ratelimit-policy': `"signals";q=${limit};w=${month.lengthSeconds}`,
   ratelimit: `"signals";r=${Math.max(limit - used, 0)};t=${month.secondsLeft}`,

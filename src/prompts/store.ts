@@ -1,7 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { PromptFilters, PromptRow } from './schema.ts'
 
-/** A prompt by its row id, and its organisation. */
 export type OwnedPrompt = { id: number; organisationId: number }
 
 export type Prompt = OwnedPrompt & { publicId: string }
@@ -155,7 +154,6 @@ export const updateRepository = (sql: Sql, organisationId: number, from: string,
       )
     returning p.public_id as id, p.path`
 
-/** The repositories with the most prompts. */
 export const selectRepositories = (sql: Sql, organisationId: number) =>
   sql<{ repository: string; prompts: number }>`
     select repository, count(*) as prompts

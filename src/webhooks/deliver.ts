@@ -17,7 +17,6 @@ import {
 export type SendObserver = {
   /** Called with what became of a delivery after an attempt; pending: it is retried. */
   attempted(status: Outcome['status']): void
-  /** Called when an endpoint was disabled. */
   disabled(endpoint: { org: string; endpoint: string; reason: string }): void
   /** Called with the age of the oldest undelivered event, and the number of endpoints that the service disabled. */
   measured(oldestSeconds: number, disabled: number): void

@@ -123,7 +123,6 @@ export const changeEndpoint = (
     return { answer, action: 'endpoint.updated', details: detailsOf(answer) }
   })
 
-/** Removes an endpoint with its deliveries. */
 export const removeEndpoint = (db: Db, clock: Clock, id: string, actor: Actor): Promise<{ id: string }> =>
   changeLocked(db, clock, id, actor, async (sql, endpoint) => {
     await deleteEndpoint(sql, id)

@@ -11,7 +11,6 @@ export type EndpointValues = Pick<
 export type StoredEndpoint = EndpointValues &
   Pick<EndpointRow, 'id' | 'old_secret_ends_at' | 'created_at'> & { rowId: number; organisationId: number }
 
-/** An endpoint by its row id. */
 type EndpointRef = Pick<StoredEndpoint, 'rowId' | 'organisationId'>
 
 /** Serialises the creation of an organisation's endpoints, so that their number is exact. */
@@ -99,7 +98,6 @@ export async function sendPending(sql: Sql, { rowId, organisationId }: EndpointR
     where organisation_id = ${organisationId} and endpoint_id = ${rowId} and status = 'pending'`
 }
 
-/** Deletes the endpoint and its deliveries. */
 export async function deleteEndpoint(sql: Sql, id: string): Promise<void> {
   await sql`delete from webhook_endpoints where public_id = ${id}`
 }
