@@ -14,7 +14,7 @@ RUN bun run build && mkdir /data
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /src/dist/prompt-signals /prompt-signals
 COPY --from=build --chown=nonroot:nonroot /data /data
-# Without its volume the service would begin anew on an empty folder; `init` creates the database.
+# Without its volume the service would start again on an empty folder; `init` creates the database.
 ENV HOST=0.0.0.0 PORT=3000 DATA_DIR=/data REQUIRE_DATABASE=on
 EXPOSE 3000
 VOLUME /data

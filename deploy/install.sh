@@ -41,7 +41,7 @@ id "$user" >/dev/null 2>&1 || useradd --system --shell /usr/sbin/nologin "$user"
 install -d -o "$user" -m 700 /var/lib/prompt-signals
 systemctl daemon-reload
 if systemctl is-active --quiet "$unit"; then
-  # It backs its database up before it migrates it.
+  # An embedded database is backed up and migrated at the start.
   systemctl restart "$unit"
   exit 0
 fi

@@ -13,7 +13,7 @@ export async function compile(outfile: string, target?: Target): Promise<string[
   await makeButton()
   await makeGuides()
   const result = await Bun.build({
-    // The thread of the embedded engine is started by its path, so it is an entry point of its own.
+    // The thread of the embedded engine is started by its path, so it is a second entry point.
     entrypoints: ['src/main.ts', 'src/db/embedded_worker.ts'],
     // Whole names and no minifying: Elysia reads the source of its handlers.
     minify: false,

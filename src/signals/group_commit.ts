@@ -24,7 +24,7 @@ type Options<Item, Outcome> = {
   /** An item whose write has not started by then, on the clock of `performance.now()`, is rejected and never written. */
   deadlineOf(item: Item): number
   lingerMs: number
-  /** How many writes may be in flight at once. Those of a group with its own lane never overlap. */
+  /** How many writes may be in flight. Those of a group with its own lane never overlap. */
   maxWrites(): number
   /** Called when a write starts, with the number of its items and how long the first of them waited. */
   onWrite?: (items: number, waitedMs: number) => void
