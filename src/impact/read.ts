@@ -154,6 +154,7 @@ export async function readChanges(
     const windows = windowsOf(timeline, choose(timeline, promptId))
     return windows.length > 0 ? { promptId, windows, commits: [...new Set(timeline.map((one) => one[2]))] } : []
   })
+  if (prompts.length === 0) return new Map()
   const ids = prompts.flatMap(({ windows }) => windows.map(({ id }) => id))
   const requests = prompts.map(({ promptId, windows, commits }) => {
     const shown = windows.map(({ commit_key }) => commit_key)

@@ -1,6 +1,8 @@
 // How a rate wanders is told by the past of a change, not by which other changes are shown beside it.
 import { expect, test } from 'bun:test'
+import { readChanges } from '../../src/impact/read.ts'
 import { type Timeline, windowsOf } from '../../src/impact/timeline.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { useNewTenant, useService } from '../use.ts'
 import { addSignals, deployed, onDays, signals } from './history.ts'
 
@@ -28,6 +30,19 @@ test('a change has the same impact on any page', async () => {
     (await service.get(`/prompts/${tenant.prompt}/impact?limit=${limit}`, tenant.key)).body.data[0]
   expect(await read(25)).toEqual(await read(1))
   expect((await read(25)).wander.days).toBe(10)
+})
+
+test('no signals are counted where there is no change to compare', async () => {
+  const { sql } = service.services.db
+  const { id, organisationId } = await requirePrompt(sql, tenant.prompt)
+  await service.addHistory(tenant.prompt, [deployed('0'.repeat(40), '2026-11-01T00:00:00.000Z')])
+  let statements = 0
+  const counted = (text: TemplateStringsArray, ...values: unknown[]) => {
+    statements += 1
+    return sql(text, ...values)
+  }
+  expect(await readChanges(counted as typeof sql, organisationId, [id], () => [])).toEqual(new Map())
+  expect(statements).toBe(1)
 })
 
 test('a page of changes far apart does not search a long history for each', () => {
