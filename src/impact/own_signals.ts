@@ -25,7 +25,7 @@ export async function readOwnSignals(
   deadline: number,
 ): Promise<OwnSignals> {
   const known = await readUpToDate(db, rollup, prompt, deadline, (inSnapshot) =>
-    inSnapshot((sql) => readChanges(sql, prompt.organisationId, [prompt.id], () => [entryId])),
+    inSnapshot((sql) => readChanges(sql, prompt.organisationId, [prompt.id], () => [entryId], { withEarlier: false })),
   )
   const change = known.get(entryId)
   if (!change) throw invalidQuery({ path: 'change', message: noChange })

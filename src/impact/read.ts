@@ -148,10 +148,11 @@ export async function readChanges(
   organisationId: number,
   promptIds: number[],
   choose: Choose,
+  { withEarlier } = { withEarlier: true },
 ): Promise<KnownChanges> {
   const timelines = await selectTimelines(sql, organisationId, promptIds)
   const prompts = timelines.flatMap(({ promptId, timeline }) => {
-    const windows = windowsOf(timeline, choose(timeline, promptId))
+    const windows = windowsOf(timeline, choose(timeline, promptId)).filter(({ is_asked }) => is_asked || withEarlier)
     return windows.length > 0 ? { promptId, windows, commits: [...new Set(timeline.map((one) => one[2]))] } : []
   })
   if (prompts.length === 0) return new Map()
