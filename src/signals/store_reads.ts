@@ -13,13 +13,13 @@ export type SignalRow = {
 
 type SignalFilter = {
   value: string | null
-  /** Top-level fields of the metadata, with the value that each must have, or a list with this string. */
+  /** Top-level fields of the metadata, with the value that each must have, as it is listed, or a list with it. */
   metadata: [key: string, text: string][]
   /** Only those of one change. */
   own: OwnSignals | undefined
 }
 
-/** What a list has for a text in a filter. Numbers of Postgres have no exponent. */
+/** What a list of the metadata may have for a text in a filter. Numbers of Postgres have no exponent. */
 const scalarOf = (text: string): string =>
   /^(-?(0|[1-9]\d*)(\.\d+)?|true|false|null)$/.test(text) ? text : JSON.stringify(text)
 
@@ -41,7 +41,9 @@ export async function selectSignals(
   maxRows: number,
   maxExamined: number,
 ): Promise<{ rows: SignalRow[]; stoppedAt: Position | null }> {
-  // One upper bound, because of two the scan of the index may start at the later one.
+  // One upper bound, because of two the scan of the index may start at the later one. Metadata is compared as a string,
+  // because 0.1 and 0.10 are equal as jsonb. `@>` only keeps long lists from being split, and `offset 0` each metadata from
+  // being decompressed several times.
   const rows = await sql<SignalRow & { isWanted: boolean; number: number }>`
     select
       id, value, metadata::text as metadata, created_at, split_part(subject, e'\\t', -1) as subject, is_wanted as "isWanted", number
@@ -53,8 +55,15 @@ export async function selectSignals(
             ${metadata.map(([key]) => key)}::text[], ${metadata.map(([, text]) => text)}::text[],
             ${metadata.map(([, text]) => scalarOf(text))}::text[]
           ) wanted (key, text, scalar)
-          where s.metadata ->> wanted.key is distinct from wanted.text
-            and s.metadata -> wanted.key @> any (array[to_jsonb(wanted.text), wanted.scalar::jsonb]) is not true
+          cross join lateral (select s.metadata -> wanted.key as found offset 0) f
+          where coalesce(f.found #>> '{}', f.found::text) is distinct from wanted.text
+            and case
+              when jsonb_typeof(f.found) = 'array' and f.found @> any (array[to_jsonb(wanted.text), wanted.scalar::jsonb])
+              then wanted.text not in (
+                select coalesce(e.element #>> '{}', 'null') from jsonb_array_elements(f.found) e (element)
+              )
+              else true
+            end
         ) and (${!own} or case
           when c.name in (select unnest(${own?.names ?? []}::text[]))
             and s.created_at >= coalesce(${own?.named[0] ?? null}::timestamptz, '-infinity')

@@ -84,6 +84,22 @@ test('filters by value, time and metadata', async () => {
   expect(await found('?metadata.none=')).toEqual([])
 })
 
+test('a filter tells numbers apart as they are listed, also in lists, and erases no other signal', async () => {
+  const { key } = await service.createKey(tenant, ['signals:delete'])
+  for (const version of ['0.1', '0.10', '"0.1"', '[1, 0.1]', '["0.10"]', '[0.10, null]', '{"a":0.1}', '[[0.1]]']) {
+    await postText(service, tenant, `{"value":"positive","metadata":{"version":${version}}}`)
+  }
+  const versionsIn = (text: string) => [...text.matchAll(/"version": (.+?)},"created/g)].map(([, version]) => version)
+  const found = async (version: string) => versionsIn((await list(`?metadata.version=${version}`)).text)
+  expect(await found('0.1')).toEqual(['[1, 0.1]', '"0.1"', '0.1'])
+  expect(await found('0.10')).toEqual(['[0.10, null]', '["0.10"]', '0.10'])
+  expect(await found('0.100')).toEqual([])
+  expect(await found('null')).toEqual(['[0.10, null]'])
+  const erased = await service.delete(`/prompts/${tenant.prompt}/signals?metadata.version=0.1`, key)
+  expect(erased.body.data).toEqual({ erased: 3, next_cursor: null })
+  expect(versionsIn((await list()).text)).toEqual(['[[0.1]]', '{"a": 0.1}', '[0.10, null]', '["0.10"]', '0.10'])
+})
+
 test('a filter examines a bounded number of signals, and continues over empty pages', async () => {
   const [wanted] = await record([{ value: 'negative', metadata: { model: 'rare' } }])
   await fillEvery(service, tenant.prompt, '2026-11-14T13:00:00Z', 12_000, 0.001)
