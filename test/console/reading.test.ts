@@ -36,8 +36,10 @@ test('two different commits are compared at first, though signals name one of th
     ...signals(10, 5, { at: daysAgo(2), commit: base.slice(0, 7) }),
     ...signals(5, 5, { at: daysAgo(2), commit: head }),
   ])
-  const { page } = await own.open(`${path}/compare?by=commit`, { key })
+  const { page, requests } = await own.open(`${path}/compare?by=commit`, { key })
   await page.getByText('1 day with signals of both').waitFor()
+  // Only the name of the prompt is needed of it.
+  expect(requests.filter((one) => one.includes('/impact'))).toEqual([expect.stringContaining('limit=1&page=1')])
   expect(await page.getByLabel('Commit', { exact: true }).inputValue()).toBe(head)
 })
 

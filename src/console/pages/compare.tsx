@@ -20,7 +20,8 @@ const kinds = { '': 'Two changes, before and after', commit: 'Two commits, side 
 export function Compare({ prompt }: { prompt: string }) {
   const { query } = usePlace()
   const isSideBySide = query.get('by') === 'commit'
-  const known = useQuery(getImpact(prompt, { page: readPage(query) }))
+  // Side by side, only the name of the prompt is needed.
+  const known = useQuery(getImpact(prompt, isSideBySide ? { limit: 1 } : { page: readPage(query) }))
   return (
     <Page title={`Compare versions of ${known.data?.prompt.name ?? prompt}`}>
       <p class="subtitle">
