@@ -90,7 +90,8 @@ export function createPastRecorder(
           return [time, seen.get(time) ?? { lastId: 0, surplus: new Map() }]
         }),
       )
-      if (isInOrder) seen.clear()
+      // After a write that only replaces, the next one may still have signals of the last time.
+      if (isInOrder && times.size > 0) seen.clear()
       for (const [time, one] of times) seen.set(time, one)
       // Ids commit in their order, so only later ones are new: counting all again would be slow for many at one time.
       for (const { time, identity, count, lastId } of await countStored(sql, prompt, times)) {

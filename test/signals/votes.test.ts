@@ -1,7 +1,7 @@
 // Signals with a subject: a later one replaces the earlier one, or it is withdrawn.
 import { beforeEach, expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { createPastRecorder } from '../../src/signals/import.ts'
+import { createPastRecorder, importSignals } from '../../src/signals/import.ts'
 import type { PastSignal } from '../../src/signals/store_bulk.ts'
 import { type Answer, type Client, invalid } from '../client.ts'
 import { createBrowserKey, SHOP, usedBy } from '../keys/pages.ts'
@@ -283,6 +283,31 @@ test('an import repeated has the votes as the first one had, and tells them from
       ['negative', '2026-01-01T00:00:00.000Z'],
     ])
   }
+})
+
+test.each([
+  ['as a whole', 0, 3],
+  ['after an interruption after one write', 1, 1],
+  ['after an interruption after two writes', 2, 1],
+])('an import of equal lines at one time, with votes between them, has each once: %s', async (_, writes, recorded) => {
+  const { db, rollup } = service.services
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  const read = async function* () {
+    for (const subject of [undefined, 'x', 'x', 'x', undefined]) {
+      yield { value: 'positive' as const, subject, metadata: null, createdAt: new Date('2026-01-01') }
+    }
+  }
+  const interruption = new Error('interrupted')
+  let left = writes
+  const stop = () => {
+    left -= 1
+    if (left === 0) throw interruption
+  }
+  const importAll = () => importSignals(db, service.clock.now(), rollup, prompt, read, stop)
+  if (writes > 0) expect(await importAll().catch((error) => error)).toBe(interruption)
+  expect(await importAll()).toEqual({ recorded, known: 5 - recorded, refused: 0 })
+  expect(await importAll()).toEqual({ recorded: 0, known: 5, refused: 0 })
+  expect((await list()).map(({ subject }: Vote) => subject)).toEqual([undefined, 'x', undefined])
 })
 
 test('all signals of a person are erased by their metadata, with their keys and subjects, and the log does not name the person', async () => {
