@@ -8,6 +8,7 @@ import { openDatabase } from '../src/db/open.ts'
 import { openRedis } from '../src/db/redis.ts'
 import { createServices, type Services } from '../src/deps.ts'
 import { recordEntry } from '../src/history/record.ts'
+import type { NewHistoryEntry } from '../src/history/schema.ts'
 import { crashResponse } from '../src/http/middleware.ts'
 import { createKey } from '../src/keys/manage.ts'
 import type { Scope } from '../src/lib/scopes.ts'
@@ -41,7 +42,7 @@ export type TestService = Client & {
   createKey(tenant: { org: string }, scopes?: Scope[], more?: Partial<NewKey>): ReturnType<typeof createKey>
   /** Returns the id of the new prompt. */
   createPrompt(tenant: { org: string }, name: string, more?: Partial<NewPrompt>): Promise<string>
-  addHistory(prompt: string, entries: object[]): Promise<void>
+  addHistory(prompt: string, entries: NewHistoryEntry[]): Promise<void>
   close(): Promise<void>
 }
 

@@ -139,7 +139,7 @@ export async function insertSignals({ database }: Context, request: Request, num
   const stepMs = (until - since) / number
   const changeMs = (until - since) / changes
   const entries = Array.from({ length: changes }, (_, index) => ({
-    action: 'deployed',
+    action: 'deployed' as const,
     user: { name: 'Ada', email: 'ada@example.com' },
     commit_sha: commitOf(index),
     branch_name: 'main',

@@ -1,3 +1,4 @@
+import type { NewHistoryEntry } from '../history/schema.ts'
 import { dayMs } from '../lib/times.ts'
 
 // Six weeks of invented prompts, and an experiment. Times are relative to the start of the current day, UTC, so that every day has the
@@ -84,9 +85,9 @@ function timeOf(now: Date, days: number): Date {
   return new Date(today + Math.floor(days > 0 ? 2 * days * (now.getTime() - today) : days * dayMs))
 }
 
-function entriesOf({ daysAgo, by, title, commit, pr }: Change, now: Date) {
+function entriesOf({ daysAgo, by, title, commit, pr }: Change, now: Date): NewHistoryEntry[] {
   const live = {
-    action: 'deployed',
+    action: 'deployed' as const,
     user: people[by],
     commit_sha: commit,
     title,

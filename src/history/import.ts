@@ -2,12 +2,16 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid, notFound } from '../errors.ts'
 import { atLine, parseJsonLine } from '../lib/input.ts'
+import { createValidator } from '../lib/validate.ts'
 import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import type { ReportedEntry } from './identity.ts'
-import { fromClient, parseEntry, recordLocked, validateEntry } from './record.ts'
+import { fromClient, parseEntry, recordLocked } from './record.ts'
+import { NewHistoryEntry } from './schema.ts'
 import { lockHistories } from './store_write.ts'
 
 const entriesPerBatch = 2_000
+
+const validate = createValidator(NewHistoryEntry, 'The history entry')
 
 /**
  * Records one entry per line, all or nothing, and returns the numbers of new and of known ones. The lines are read twice:
@@ -70,7 +74,7 @@ async function* parseLines(lines: AsyncIterable<string>, clock: Clock) {
     if (line.trim() === '') continue
     yield await atLine(lineNumber, async () => {
       const { prompt, ...given } = parseLine(line)
-      const entry = validateEntry(given)
+      const entry = validate(given)
       return { lineNumber, prompt, entry: parseEntry(entry, clock), isTimed: entry.created_at !== undefined }
     })
   }

@@ -4,7 +4,6 @@ import { classifyError } from '../db/errors.ts'
 import { type Detail, invalid, notFound } from '../errors.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
-import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import {
   type CommitOfPrompt,
@@ -23,7 +22,7 @@ import {
   type HistoryEntry,
   liveActions,
   maxAheadMs,
-  NewHistoryEntry,
+  type NewHistoryEntry,
   showTitledEntry,
 } from './schema.ts'
 import {
@@ -47,8 +46,6 @@ export type PromptEntry<Prompt = number> = {
 export const fromClient = { in_git: false, on_github: false, by_call: true, as_given: true }
 
 const retryMs = 20
-
-export const validateEntry = createValidator(NewHistoryEntry, 'The history entry')
 
 export const expectedInstant = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
 
@@ -87,11 +84,11 @@ export async function recordEntry(
   db: Db,
   clock: Clock,
   prompt: Prompt,
-  given: unknown,
+  given: NewHistoryEntry,
   deadline?: number,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const { id, organisationId } = prompt
-  const entry = { ...parseEntry(validateEntry(given), clock), ...fromClient, prompt_id: id }
+  const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline }
   for (;;) {

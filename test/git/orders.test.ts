@@ -1,5 +1,6 @@
 // Sync and the webhook report the same changes. In whichever order they come, and however often, the history is the same.
 import { expect, test } from 'bun:test'
+import type { NewHistoryEntry } from '../../src/history/schema.ts'
 import { inFullRun } from '../full.ts'
 import { createHook, type Entry, paths, permutationsOf } from '../github/hook.ts'
 import { merged, push } from '../github/payloads.ts'
@@ -184,7 +185,7 @@ test.each([
     const name = order.map((event) => (typeof event === 'string' ? event : event[0])).join(', ')
     const play = async (event: (typeof events)[number]) => {
       if (typeof event === 'string') await syncClone(clone, service.url, hook.tenant.key)
-      else if (event[0] === 'call') await service.addHistory(hook.prompts.greeting, [event[1] as object])
+      else if (event[0] === 'call') await service.addHistory(hook.prompts.greeting, [event[1] as NewHistoryEntry])
       else await hook.send(event[0] as string, event[1] as object)
     }
     for (const event of order) await play(event)

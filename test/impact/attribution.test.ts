@@ -78,7 +78,7 @@ const alike = fc
 const change = fc
   .tuple(fc.oneof(fc.constantFrom(...commits), alike), time, fc.integer({ min: 0, max: 4 }))
   .map(([commit, at, kind]) => {
-    if (kind === 3) return { ...merged(commit, at, 3), action: 'pr_opened' }
+    if (kind === 3) return { ...merged(commit, at, 3), action: 'pr_opened' as const }
     return kind === 0 ? deployed(commit, at) : merged(commit, at, kind)
   })
 
