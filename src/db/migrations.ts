@@ -18,7 +18,7 @@ async function readApplied(sql: Sql): Promise<Applied[]> {
   const [row] = await sql<{ present: boolean }>`
     select to_regclass('schema_migrations') is not null as present`
   if (!row?.present) return []
-  // As JSON, because databases from before 1.0 have no such column.
+  // As JSON, because the table of another program may have this name, and no such column.
   return sql<Applied>`
     select version, to_json(m) ->> 'sha256' as sha256 from schema_migrations m order by version`
 }

@@ -17,7 +17,7 @@ const creditMs = (bytes: number): number => 100 + bytes / 64
 
 /**
  * Streams chunks with back-pressure. A late error aborts the connection: a clean end would mean that the response is
- * complete. Slow clients are disconnected, because they hold a database cursor.
+ * complete. Slow clients are disconnected, because each export holds a permit.
  */
 export async function replyStream(
   context: RequestContext,

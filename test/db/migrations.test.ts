@@ -112,7 +112,7 @@ test('every command rejects a database whose migrations differ from the programâ
   for (const command of [['serve'], ['migrate', '--dry-run'], ['backup', join(createFolder(), 'f')]]) {
     expect([command, errorLineOf(await run(command, { settings }))]).toEqual([command, line(migrations[2]?.name)])
   }
-  // A database from before the column.
+  // The table of another program.
   await use((db) => db.sql.script('alter table schema_migrations drop column sha256'))
   expect(errorLineOf(await run(['migrate'], { settings }))).toBe(line(migrations[0]?.name))
 })
