@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { classifyError } from '../db/errors.ts'
+import { untilUnlocked } from '../db/until_unlocked.ts'
 import { type Detail, invalid, notFound } from '../errors.ts'
-import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import {
@@ -44,8 +43,6 @@ export type PromptEntry<Prompt = number> = {
 
 /** The origin of an entry that a client records. */
 export const fromClient = { in_git: false, on_github: false, by_call: true, as_given: true }
-
-const retryMs = 20
 
 export const expectedInstant = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
 
@@ -91,16 +88,7 @@ export async function recordEntry(
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline }
-  for (;;) {
-    const startedAt = performance.now()
-    try {
-      return await db.transaction((sql) => recordOne(sql, clock, prompt, entry), permitRequest)
-    } catch (error) {
-      // Retry until the deadline while another transaction, such as an import, holds the prompt.
-      if (classifyError(error) !== 'lock_timeout') throw error
-      await yieldFor(startedAt - retryMs)
-    }
-  }
+  return untilUnlocked(() => db.transaction((sql) => recordOne(sql, clock, prompt, entry), permitRequest))
 }
 
 /** Most entries have a new commit and repeat none, so one statement is enough. */

@@ -1,4 +1,5 @@
-import { classifyError } from '../db/errors.ts'
+import type { Sql } from '../db/client.ts'
+import { untilUnlocked } from '../db/until_unlocked.ts'
 import { type ApiError, invalid, notFound, ServiceError } from '../errors.ts'
 import { nextTurn } from '../lib/concurrency.ts'
 import { boundsOn, invalidBody, isBounded, parseJson, splitLists } from '../lib/json.ts'
@@ -110,22 +111,16 @@ export function createBatchRecorder(recording: Recording) {
     const addedAt = performance.now()
     // Batches of one organisation need the same lock, so they wait for each other without a connection.
     const permitRequest = { tenant: organisationId, key: `signals of ${organisationId}`, deadline }
-    for (;;) {
-      try {
-        // A separate transaction delays no other organisation.
-        const results = await db.transaction(async (sql) => {
-          observe?.batchStarted(signals.length, performance.now() - addedAt)
-          return writeSignals(sql, signals, { keysSentAt: now })
-        }, permitRequest)
-        applyResults(recording, signals, results)
-        // A batch is of one prompt.
-        if (results[0]?.outcome === 'missing') throw notFound()
-        return results
-      } catch (error) {
-        // Retry until the deadline while another transaction holds the organisation's lock.
-        if (classifyError(error) !== 'lock_timeout') throw error
-      }
+    const write = (sql: Sql) => {
+      observe?.batchStarted(signals.length, performance.now() - addedAt)
+      return writeSignals(sql, signals, { keysSentAt: now })
     }
+    // A separate transaction delays no other organisation.
+    const results = await untilUnlocked(() => db.transaction(write, permitRequest))
+    applyResults(recording, signals, results)
+    // A batch is of one prompt.
+    if (results[0]?.outcome === 'missing') throw notFound()
+    return results
   }
 
   /**
