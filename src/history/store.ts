@@ -169,7 +169,7 @@ export async function findEntry(sql: Sql, id: number) {
 export const selectEntries = (sql: Sql, organisationId: number, ids: number[]) =>
   sql<KnownEntry>`
     select * from history_rows
-    where organisation_id = ${organisationId} and id = any (${`{${ids}}`}::text::bigint[])`
+    where organisation_id = ${organisationId} and id = any (${ids.map(String)}::text[]::bigint[])`
 
 /** Entries of these actions on a branch, or that were added for a file. Null stands for any. */
 export type EntriesOf = { promptId: number | null; branch: string | null; file: PromptFile | null }

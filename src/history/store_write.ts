@@ -4,9 +4,6 @@ import type { PlacedEntry } from './changes.ts'
 import type { EntryIdentity, EntryToRecord, KnownEntry, LiveEntry, Spellings } from './identity.ts'
 import type { MergedCommit, Reconciliation } from './reconcile.ts'
 
-/** A Postgres array, as text. */
-const idArray = (ids: number[]): string => `{${ids}}`
-
 /** The driver can send only arrays of strings. */
 const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ prompt_id }) => String(prompt_id))
 
@@ -25,7 +22,7 @@ export async function lockHistories(
   const rows = await sql`
     select
     from prompts
-    where organisation_id = ${organisationId} and id = any (${idArray(distinct)}::text::bigint[])
+    where organisation_id = ${organisationId} and id = any (${distinct.map(String)}::text[]::bigint[])
       and (${publicIds ?? null}::text[] is null or public_id = any (${publicIds ?? null}::text[]))
     order by id
     for no key update`
@@ -149,7 +146,7 @@ export async function insertEntries(
   liveActions: string[],
   unless: (Spellings & { publicId: string }) | null = null,
 ): Promise<Inserted[]> {
-  const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
+  const promptIds = [...new Set(promptIdsOf(entries))]
   const rows = entries.map((entry, id) => ({ ...entry, organisation_id: organisationId, id }))
   const { publicId, low, high, start } = unless ?? { publicId: null, low: null, high: null, start: null }
   // The groups are complete before the first call of update_history_counts, so it sees all new entries.
@@ -157,7 +154,7 @@ export async function insertEntries(
     with locked as materialized (
       select id, organisation_id, history_version, repository, path
       from prompts
-      where organisation_id = ${organisationId} and id = any (${promptIds}::text::bigint[])
+      where organisation_id = ${organisationId} and id = any (${promptIds}::text[]::bigint[])
         and (${publicId}::text is null or public_id = ${publicId}::text)
       order by id
       for no key update nowait
@@ -236,7 +233,7 @@ export async function writeKnown(sql: Sql, organisationId: number, { updates, de
   if (deletes.length > 0) {
     await sql`
       delete from history_entries
-      where organisation_id = ${organisationId} and id = any (${idArray(deletes.map(({ id }) => id))}::text::bigint[])`
+      where organisation_id = ${organisationId} and id = any (${deletes.map(({ id }) => String(id))}::text[]::bigint[])`
   }
   if (updates.length > 0) {
     const rows = updates.map(({ to }) => to)
@@ -251,7 +248,7 @@ export async function writeKnown(sql: Sql, organisationId: number, { updates, de
         as_given = u.as_given, text = coalesce(u.text, h.text)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) u
       where h.organisation_id = ${organisationId} and h.id = u.id
-        and h.id = any (${idArray(rows.map(({ id }) => id))}::text::bigint[])`
+        and h.id = any (${rows.map(({ id }) => String(id))}::text[]::bigint[])`
   }
 }
 
@@ -260,7 +257,7 @@ export async function flipChanges(sql: Sql, organisationId: number, ids: number[
   await sql`
     update history_entries
     set is_change = not is_change
-    where organisation_id = ${organisationId} and id = any (${idArray(ids)}::text::bigint[])`
+    where organisation_id = ${organisationId} and id = any (${ids.map(String)}::text[]::bigint[])`
 }
 
 /** Selects whole histories, as far as it takes to decide which entries are changes. */
@@ -269,13 +266,14 @@ export const selectPlacedEntries = (sql: Sql, organisationId: number, promptIds:
     select h.id, h.prompt_id, h.action, h.branch_name, h.commit_sha, h.created_at, h.is_change, p.live_branch
     from prompts p
     join history_entries h on h.organisation_id = p.organisation_id and h.prompt_id = p.id
-    where p.organisation_id = ${organisationId} and p.id = any (${idArray(promptIds)}::text::bigint[])`
+    where p.organisation_id = ${organisationId} and p.id = any (${promptIds.map(String)}::text[]::bigint[])`
 
 /** Sets the live branch of those of these prompts that have none, and returns them. The caller has locked them. */
 export async function setLiveBranch(sql: Sql, organisationId: number, promptIds: number[], branch: string) {
   return sql<{ id: number; publicId: string }>`
     update prompts set live_branch = ${branch}
-    where organisation_id = ${organisationId} and id = any (${idArray(promptIds)}::text::bigint[]) and live_branch is null
+    where organisation_id = ${organisationId} and id = any (${promptIds.map(String)}::text[]::bigint[])
+      and live_branch is null
     returning id, public_id as "publicId"`
 }
 
@@ -290,4 +288,5 @@ export const selectNewestChanges = (sql: Sql, organisationId: number, promptIds:
       order by h.created_at desc, h.id desc
       limit 1
     ) newest
-    where p.organisation_id = ${organisationId} and p.id = any (${idArray(promptIds)}::text::bigint[]) and not p.archived`
+    where p.organisation_id = ${organisationId} and p.id = any (${promptIds.map(String)}::text[]::bigint[])
+      and not p.archived`
