@@ -22,7 +22,6 @@ import {
   resultOf,
 } from './schema.ts'
 import {
-  findWebhook,
   type GithubEventKey,
   insertGithubEvent,
   lockRepository,
@@ -30,8 +29,8 @@ import {
   type RepositoryRef,
   selectRepository,
   upsertRepository,
-  type Webhook,
 } from './store.ts'
+import { findWebhook, type Webhook } from './store_webhook.ts'
 
 /** GitHub repeats the id and the body when it sends an event again. */
 type ReceivedEvent = GithubEventKey & { event: string; payload: unknown }

@@ -5,7 +5,7 @@ import { decodeInTurn, mebibyte, readBody, requireJson } from '../http/body.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { parseJson } from '../lib/json.ts'
 import type { GithubObserver } from './schema.ts'
-import { updateLastEvent } from './store.ts'
+import { updateLastEvent } from './store_webhook.ts'
 
 /** GitHub sends up to 25 MiB, but the event loop would stand still while they are parsed. Sync brings what is larger. */
 const maxBytes = 5 * mebibyte

@@ -7,7 +7,7 @@ import { randomBase62 } from '../lib/base62.ts'
 import { dayMs } from '../lib/times.ts'
 import type { Owner } from '../orgs/manage.ts'
 import { pingResult, resultOf } from './schema.ts'
-import { selectWebhookState, upsertWebhook } from './store.ts'
+import { selectWebhookState, upsertWebhook } from './store_webhook.ts'
 
 /** More than 256 bits of randomness. */
 const secretLength = 43
