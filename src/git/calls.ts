@@ -1,6 +1,7 @@
 // The operations that a sync calls. Each is safe to repeat, because a file has one prompt.
 import type { RecordedHistory } from '../history/batch.ts'
-import type { HistoryBatch, HistoryEntry } from '../history/schema.ts'
+import type { HistoryEntry } from '../history/schema.ts'
+import type { HistoryBatch } from '../history/schema_batch.ts'
 import { type Call, dataOf, errorOf, readRows } from '../lib/rest.ts'
 import type { PromptFile } from '../prompts/find.ts'
 

@@ -1,4 +1,4 @@
-import { maxBatchEntries } from '../history/schema.ts'
+import { maxBatchEntries } from '../history/schema_batch.ts'
 import { counted } from '../lib/texts.ts'
 import {
   changePrompt,

@@ -1,6 +1,6 @@
 import type { EntryOutcome } from '../history/reconcile.ts'
 import type { PromptEntry } from '../history/record.ts'
-import { maxBatchEntries, maxCoveredCommits } from '../history/schema.ts'
+import { maxBatchEntries, maxCoveredCommits } from '../history/schema_batch.ts'
 import { recordBatch } from './calls.ts'
 import type { Plan, SyncedPrompt } from './plan.ts'
 import { readTexts } from './read.ts'

@@ -9,7 +9,8 @@ import { markFilesSeen } from '../prompts/link.ts'
 import { hasLiveAction, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { type EntryOutcome, type Reconciliation, reconcile } from './reconcile.ts'
 import { expectedInstant, type PromptEntry, parseReported, readKnown, recordReported } from './record.ts'
-import { type HistoryBatch, isStorableText, maxTextBytes, showTitledEntry } from './schema.ts'
+import { isStorableText, maxTextBytes, showTitledEntry } from './schema.ts'
+import type { HistoryBatch } from './schema_batch.ts'
 import { lockStoringTexts } from './store.ts'
 
 /** What became of each entry, and the positions of those whose text is not stored. */

@@ -12,14 +12,13 @@ import {
   EntriesToRemove,
   EntryDiff,
   EntryPath,
-  HistoryBatch,
-  HistoryBatchResult,
   HistoryPage,
   NewHistoryEntry,
   RecordedEntry,
   RemovedEntries,
   RemovedEntry,
 } from './schema.ts'
+import { HistoryBatch, HistoryBatchResult } from './schema_batch.ts'
 import { diffParams, type HistoryQuery, historyParams, parseHistoryQuery } from './schema_params.ts'
 
 type Needs = {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
 import { recordHistoryBatch } from '../../src/history/batch.ts'
-import type { HistoryBatch } from '../../src/history/schema.ts'
+import type { HistoryBatch } from '../../src/history/schema_batch.ts'
 import { createOverview } from '../../src/impact/overview.ts'
 import { overviewParams } from '../../src/impact/schema.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
