@@ -6,6 +6,7 @@ import { keyOperations } from './keys/operations.ts'
 import { usageOperations } from './limit/operations.ts'
 import { promptOperations } from './prompts/operations.ts'
 import { signalOperations } from './signals/operations.ts'
+import { exportOperations } from './signals/operations_export.ts'
 import { statsOperations } from './stats/operations.ts'
 import { endpointOperations } from './webhooks/operations.ts'
 
@@ -13,6 +14,7 @@ import { endpointOperations } from './webhooks/operations.ts'
 export const operations = [
   ...historyOperations,
   ...signalOperations,
+  ...exportOperations,
   ...statsOperations,
   ...usageOperations,
   ...impactOperations,
