@@ -65,12 +65,37 @@ test('what was answered with a 503 while its prompt was held is not written late
   expect(await commitsOf(held)).toEqual(['after'])
 })
 
+/** As another transaction that writes signals holds it. */
+const whileOrganisationHeld = <T>(org: string, work: () => Promise<T>): Promise<T> =>
+  whileLocked(
+    settings,
+    `select pg_advisory_xact_lock(5167, id::integer) from organisations where public_id = '${org}'`,
+    work,
+  )
+
+test('a batch is written when its organisation is free, also after a lock timeout', async () => {
+  const held = await createTenant(settings)
+  let waiting: Promise<Answer> | undefined
+  await whileOrganisationHeld(held.org, async () => {
+    waiting = client.post(`/prompts/${held.prompt}/signals/batch`, held.key, { signals: [{ value: 'positive' }] })
+    const attempts = new Set<string>()
+    const countAttempts = async (sql: Sql) => {
+      const waiting = await sql`
+        select xact_start::text as begun_at from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%write_signals%'`
+      for (const { begun_at } of waiting) attempts.add(begun_at)
+      return attempts.size > 1
+    }
+    await withPostgres(settings.DATABASE_URL as string, (sql) => eventually(() => countAttempts(sql), true))
+  })
+  expect((await waiting)?.body).toMatchObject({ data: [{ status: 201 }] })
+})
+
 test('a signal that was answered with a 503 while its organisation was held is not written later, nor is its retry', async () => {
   const held = await createTenant(settings)
   const keyed = { 'idempotency-key': 'once' }
   const post = () => client.post(`/prompts/${held.prompt}/signals`, held.key, { value: 'positive' }, keyed)
-  const lock = `select pg_advisory_xact_lock(5167, id::integer) from organisations where public_id = '${held.org}'`
-  expect(await whileLocked(settings, lock, () => statusesOf(times(3, post)))).toEqual([503, 503, 503])
+  expect(await whileOrganisationHeld(held.org, () => statusesOf(times(3, post)))).toEqual([503, 503, 503])
   const { status, headers } = await post()
   expect([status, headers.get('idempotent-replayed')]).toEqual([201, null])
   expect(headers.get('ratelimit')).toStartWith('"signals";r=999;')
