@@ -66,8 +66,8 @@ type SeenTime = { lastId: number; surplus: Map<string, number> }
 
 /**
  * Creates a function that records signals of the past, each once: the n-th of several equal signals is new unless the prompt
- * has n of them. Those of the month of `now` count towards its limit, those of earlier months towards none. Signals in the
- * order of their times take no more memory the more they are.
+ * has n of them, with its subject or without one. Those of the month of `now` count towards its limit, those of earlier
+ * months towards none. Signals in the order of their times take no more memory the more they are.
  */
 export function createPastRecorder(
   db: Db,
@@ -101,10 +101,10 @@ export function createPastRecorder(
       }
       const missing = others.filter((signal, index) => {
         const { surplus } = times.get(signal.createdAt.toISOString()) as SeenTime
-        const identity = identities[index] as string
-        const left = (surplus.get(identity) ?? 0) - 1
-        surplus.set(identity, left)
-        return left < 0
+        const { identity, plain } = identities[index] as (typeof identities)[number]
+        const known = [identity, plain].find((one) => (surplus.get(one) ?? 0) > 0)
+        surplus.set(known ?? identity, (surplus.get(known ?? identity) ?? 0) - 1)
+        return known === undefined
       })
       const isCurrent = ({ createdAt }: PastSignal) => monthOf(createdAt).name === month.name
       await insertPastSignals(

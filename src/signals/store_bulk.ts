@@ -87,17 +87,20 @@ const timesOf = (signals: PastSignal[]) => signals.map(({ createdAt }) => create
 
 const subjectsOf = (signals: PastSignal[]) => signals.map(({ subject = null }) => subject)
 
-/** What tells a signal of a prompt from others: time, value, metadata and subject. Postgres writes equal metadata in one way. */
-export async function selectIdentities(sql: Sql, signals: PastSignal[]): Promise<string[]> {
-  const rows = await sql<{ identity: string }>`
-    select md5((g.created_at, g.value, g.metadata::jsonb, g.subject)::text) as identity
+/**
+ * What tells a signal of a prompt from others: time, value, metadata and subject. `plain` is the identity without the subject.
+ * Postgres writes equal metadata in one way.
+ */
+export const selectIdentities = (sql: Sql, signals: PastSignal[]) =>
+  sql<{ identity: string; plain: string }>`
+    select
+      md5((g.created_at, g.value, g.metadata::jsonb, g.subject)::text) as identity,
+      md5((g.created_at, g.value, g.metadata::jsonb, null)::text) as plain
     from unnest(
       ${signals.map(({ value }) => value)}::text[], ${signals.map(({ metadata }) => metadata)}::text[],
       ${timesOf(signals)}::text[]::timestamptz[], ${subjectsOf(signals)}::text[]
     ) with ordinality g (value, metadata, created_at, subject, number)
     order by g.number`
-  return rows.map(({ identity }) => identity)
-}
 
 /** Counts the signals that the prompt has at some times, by identity: of each time, those after an id. */
 export async function countStored(sql: Sql, prompt: Prompt, times: Map<string, { lastId: number }>) {

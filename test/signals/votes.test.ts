@@ -310,6 +310,21 @@ test.each([
   expect((await list()).map(({ subject }: Vote) => subject)).toEqual([undefined, 'x', undefined])
 })
 
+test('lines imported again with their subjects are known, each once', async () => {
+  const { db } = service.services
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  const one = { value: 'positive' as const, metadata: '{"a":1.0}', createdAt: new Date('2026-01-01') }
+  const record = (subjects: (string | null)[]) =>
+    createPastRecorder(db, service.clock.now(), prompt)(subjects.map((subject) => ({ ...one, subject })))
+  expect(await record([null, null])).toEqual({ recorded: 2, known: 0, refused: 0 })
+  for (const recorded of [2, 0]) {
+    const known = 4 - recorded
+    expect(await record(['a', 'b', 'c', 'd'])).toEqual({ recorded, known, refused: 0 })
+  }
+  expect(await record([null, null, null])).toEqual({ recorded: 1, known: 2, refused: 0 })
+  expect((await list()).map(({ subject }: Vote) => subject)).toEqual([undefined, 'd', 'c', undefined, undefined])
+})
+
 test('all signals of a person are erased by their metadata, with their keys and subjects, and the log does not name the person', async () => {
   const own = await service.createTenant(10_000)
   const { key, id: actor } = await service.createKey(own, ['signals:delete', 'signals:read', 'keys:read'])
