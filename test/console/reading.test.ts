@@ -45,8 +45,9 @@ test('two different commits are compared at first, though signals name one of th
 
 test('a rate that changed without a change has a flag, which leads to its sentence', async () => {
   const { key, prompt, path, add } = await createPrompt()
-  await add(deployed('a'.repeat(40), daysAgo(50)))
+  await add(deployed('a'.repeat(40), daysAgo(51)), deployed('b'.repeat(40), daysAgo(50)))
   await addSignals(own.service, prompt, [
+    ...signals(1, 0, { at: daysAgo(1_000) }),
     ...onDays(40, signals(900, 100, { at: daysAgo(48) })),
     ...onDays(7, signals(120, 120, { at: daysAgo(7) })),
   ])
@@ -54,6 +55,9 @@ test('a rate that changed without a change has a flag, which leads to its senten
   const { page } = await own.open(path, { key })
   await page.locator('.flag').getByText('not in git').click()
   await page.locator('.answer:target').getByText('Changed, but not in git').waitFor()
+  // Over a long time its flag is one with those of the changes, but it is none of them.
+  const { page: whole } = await own.open(`${path}?range=all`, { key })
+  await whole.locator('.flag').getByText('3 events').waitFor()
 })
 
 test('changes without any signals lead to the first one, and only who may create a key to the keys', async () => {

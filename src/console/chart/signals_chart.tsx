@@ -7,7 +7,7 @@ import { drawLonePoints, drawMarkers, plotOptions } from './plot.ts'
 import { type Interval, type Point, toColumns } from './points.ts'
 
 /** Something that happened, as a flag on the chart that leads to an anchor of the page. */
-type Marker = { anchor: string; time: string; label: string; title: string | null | undefined }
+type Marker = { anchor: string; time: string; label: string; title: string | null | undefined; isChange: boolean }
 
 /** Flags that would overlap are one, with their number. */
 type Flag = { left: number; markers: Marker[] }
@@ -121,8 +121,10 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
   )
 }
 
-const wordsOf = ([first, ...rest]: Marker[]) =>
-  rest.length > 0 ? countOf(rest.length + 1, 'change') : (first?.label ?? '')
+function wordsOf(markers: Marker[]): string {
+  if (markers.length < 2) return markers[0]?.label ?? ''
+  return countOf(markers.length, markers.every(({ isChange }) => isChange) ? 'change' : 'event')
+}
 
 /** Puts those markers that are on the plot into flags from left to right. */
 function toFlags({ bbox, ctx, valToPos }: uPlot, markers: Marker[], times: number[]): Flag[] {

@@ -166,12 +166,11 @@ function Evidence({ stats, range, rateChanged, changes, unflagged }: EvidencePro
       time: change.created_at,
       label: nameOf(change),
       title: change.title,
+      isChange: true,
     }))
     if (!rateChanged) return flags
-    return [
-      ...flags,
-      { anchor: rateChangeAnchor, time: rateChanged.from, label: 'not in git', title: 'the rate changed' },
-    ]
+    const flag = { anchor: rateChangeAnchor, time: rateChanged.from, label: 'not in git', title: 'the rate changed' }
+    return [...flags, { ...flag, isChange: false }]
   }, [changes, rateChanged])
   if (points.length === 0) return <Note title="No signals in this range" />
   const name = (start: string) => nameOfInterval(start, interval)
