@@ -64,7 +64,7 @@ export function optionFor({ options, positionals }: Grammar, path: string): Opti
 /** Places without an option stay. */
 function nameOption(grammar: Grammar, path: string): string {
   const option = optionFor(grammar, path)
-  const place = path.slice(1).toUpperCase()
+  const place = path.replace(/^\//, '').replace(/_id$/, '').toUpperCase()
   if (grammar.positionals.includes(place)) return place
   return option ? `--${option.name}` : path || 'it'
 }
