@@ -10,7 +10,7 @@ import { yieldFor } from '../lib/periodic.ts'
 import { dayMs, minuteMs } from '../lib/times.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { emitEvent } from './events.ts'
-import type { EventData } from './message.ts'
+import type { EventData, EventType, Named } from './message.ts'
 import {
   insertDecidedVerdicts,
   lockVerdicts,
@@ -150,25 +150,25 @@ export function createVerdictCheck({ db, clock, rollup }: Services, { isStopping
     // A week after the first check, the days that are compared with those before are all after it.
     const checkedFirst = await recordChecks(sql, organisationId, checks, midnightAfter(now, recentDays))
 
-    type Told = 'impact.decided' | 'rate.changed'
-    const tell = async <T extends Told>(promptId: number, type: T, key: string, news: Omit<EventData[T], 'prompt'>) => {
+    type Describe<T extends EventType> = (prompt: Named) => EventData[T]
+    const tell = async <T extends EventType>(promptId: number, type: T, key: string, describe: Describe<T>) => {
       const prompt = prompts.find(({ id }) => id === promptId)
       // What is found at the first check is from before anybody wanted it.
       if (!prompt || checkedFirst.includes(promptId)) return
-      const data = { prompt: { id: prompt.publicId, name: prompt.name }, ...news } as EventData[T]
+      const data = describe({ id: prompt.publicId, name: prompt.name })
       await emitEvent(sql, { organisationId, type, dedupKey: `${type} ${key}`, promptId: prompt.publicId, data, now })
     }
     for (const { promptId, impact } of decided) {
       const { change, verdict } = impact
       if (!newOnes.some(({ entryId }) => entryId === change.id)) continue
       const sentence = describeChange(impact)
-      await tell(promptId, 'impact.decided', `${change.id} ${verdict}`, { ...impact, sentence })
+      await tell(promptId, 'impact.decided', `${change.id} ${verdict}`, (prompt) => ({ prompt, ...impact, sentence }))
     }
     for (const { promptId, change, found } of rateChanges) {
       const dueAt = due.find(({ id }) => id === promptId)?.rateDueAt?.toISOString()
       const sentence = describeRateChange(found)
       // Replicas that check at the same time have read the same time.
-      await tell(promptId, 'rate.changed', `${promptId} ${dueAt}`, { change, ...found, sentence })
+      await tell(promptId, 'rate.changed', `${promptId} ${dueAt}`, (prompt) => ({ prompt, change, ...found, sentence }))
     }
   }
 }

@@ -6,7 +6,7 @@ import { comparisonKinds, nameAuthors, nameChange, verdictSigns } from '../impac
 import { monthOf } from '../lib/months.ts'
 import { counted, number, oneLine } from '../lib/texts.ts'
 
-type Named = { id: string; name: string }
+export type Named = { id: string; name: string }
 
 /** What each event says. The keys are the event types. */
 export type EventData = {
