@@ -350,7 +350,7 @@ begin
   from generate_series(1, cardinality(prompt_numbers)) n
   where are_recorded is null or are_recorded[n];
 
-  -- Of several with one subject, the last one counts.
+  -- Of several with one subject, the last one counts. A prompt may have several numbers.
   if 'replaced' = any (outcomes) then
     perform replace_signals(
       prompt_organisation_ids[last.prompt], prompt_ids[last.prompt], array_agg(earlier_ids[last.number]),
@@ -358,10 +358,10 @@ begin
       array_agg(nullif(metadata_list -> (last.number - 1), 'null'))
     )
     from (
-      select prompt_numbers[n] as prompt, max(n) as number
+      select prompt_numbers[max(n)] as prompt, max(n) as number
       from generate_series(1, cardinality(outcomes)) n
       where outcomes[n] = 'replaced'
-      group by 1, vote_numbers[n]
+      group by vote_numbers[n]
     ) last
     group by last.prompt;
   end if;

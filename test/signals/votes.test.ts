@@ -1,7 +1,9 @@
 // Signals with a subject: a later one replaces the earlier one, or it is withdrawn.
 import { beforeEach, expect, test } from 'bun:test'
+import { monthOf } from '../../src/lib/months.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPastRecorder, importSignals } from '../../src/signals/import.ts'
+import { writeSignals } from '../../src/signals/store.ts'
 import type { PastSignal } from '../../src/signals/store_bulk.ts'
 import { type Answer, type Client, invalid } from '../client.ts'
 import { createBrowserKey, SHOP, usedBy } from '../keys/pages.ts'
@@ -151,6 +153,26 @@ test('of a batch, the last signal with a subject counts, and each has its own re
   const again = await postBatch(service, tenant, [signals[1], signals[4], signals[0]])
   expect(again.body.data).toEqual([body.data[1], body.data[4], body.data[0]].map((one) => ({ ...one, replayed: true })))
   expect(await countOf(service, tenant)).toEqual({ rows: 2, used: 2 })
+})
+
+test('of a write, the last signal with a subject counts, also when its prompt was looked up again since', async () => {
+  const { db, clock } = service.services
+  const createdAt = clock.now()
+  const known = await requirePrompt(db.sql, tenant.prompt)
+  const again = { ...known }
+  await vote({})
+  for (const prompts of [
+    [known, again],
+    [known, again, known],
+  ]) {
+    const signals = prompts.map((prompt, n) => {
+      const more = { createdAt, month: monthOf(createdAt), idempotencyKey: null, browserKey: null, subject: 'a1' }
+      return { prompt, value: 'negative' as const, metadata: `{"n":${n}}`, ...more }
+    })
+    const results = await writeSignals(db.sql, signals)
+    expect(results.map(({ outcome }) => outcome)).toEqual(prompts.map(() => 'replaced'))
+    expect(await list()).toMatchObject([{ metadata: { n: prompts.length - 1 } }])
+  }
 })
 
 test('a signal of a closed month, which is rejected, does not hide the vote of today', async () => {
