@@ -64,8 +64,8 @@ as $$
   select date_bin(make_interval(mins => minutes), instant, timestamptz '2000-01-01 00:00:00Z')
 $$;
 
--- Adds counts to the rollups of a prompt (`factor` 1) or subtracts them (-1). Each count has a quarter hour, and a commit or
--- null. The caller has locked the watermark.
+-- Adds counts to the rollups of a prompt (`factor` 1) or subtracts them (-1), and deletes those that become zero. Each count
+-- has a quarter hour, and a commit or null. The caller has locked the watermark, so a ctid stays the same.
 create function add_to_signal_counts(
   given_organisation_id bigint, given_prompt_id bigint,
   quarters timestamptz[], commits text[], positives bigint[], negatives bigint[], factor integer
@@ -73,26 +73,38 @@ create function add_to_signal_counts(
 returns void
 language plpgsql
 as $$
+declare
+  empty_rows tid[];
 begin
-  insert into signal_counts as c (organisation_id, prompt_id, minutes, start, positive, negative)
-  select
-    given_organisation_id, given_prompt_id, w.minutes, floor_minutes(s.quarter, w.minutes), sum(s.positive), sum(s.negative)
-  from unnest(quarters, positives, negatives) s (quarter, positive, negative)
-  cross join (values (15), (1440)) w (minutes)
-  group by 3, 4
-  on conflict (organisation_id, prompt_id, minutes, start) do update
-  set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
+  with changed as (
+    insert into signal_counts as c (organisation_id, prompt_id, minutes, start, positive, negative)
+    select
+      given_organisation_id, given_prompt_id, w.minutes, floor_minutes(s.quarter, w.minutes), sum(s.positive), sum(s.negative)
+    from unnest(quarters, positives, negatives) s (quarter, positive, negative)
+    cross join (values (15), (1440)) w (minutes)
+    group by 3, 4
+    on conflict (organisation_id, prompt_id, minutes, start) do update
+    set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative
+    returning c.ctid as row_ctid, c.positive + c.negative = 0 as is_empty
+  )
+  select array_agg(c.row_ctid) into empty_rows from changed c where c.is_empty;
+  delete from signal_counts c where c.ctid = any (empty_rows);
 
-  insert into signal_commit_counts as c (organisation_id, prompt_id, commit_sha, minutes, start, positive, negative)
-  select
-    given_organisation_id, given_prompt_id, s.commit_sha, w.minutes, floor_minutes(s.quarter, w.minutes),
-    sum(s.positive), sum(s.negative)
-  from unnest(quarters, commits, positives, negatives) s (quarter, commit_sha, positive, negative)
-  cross join (values (15), (1440)) w (minutes)
-  where s.commit_sha is not null
-  group by 3, 4, 5
-  on conflict (organisation_id, prompt_id, minutes, commit_sha, start) do update
-  set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
+  with changed as (
+    insert into signal_commit_counts as c (organisation_id, prompt_id, commit_sha, minutes, start, positive, negative)
+    select
+      given_organisation_id, given_prompt_id, s.commit_sha, w.minutes, floor_minutes(s.quarter, w.minutes),
+      sum(s.positive), sum(s.negative)
+    from unnest(quarters, commits, positives, negatives) s (quarter, commit_sha, positive, negative)
+    cross join (values (15), (1440)) w (minutes)
+    where s.commit_sha is not null
+    group by 3, 4, 5
+    on conflict (organisation_id, prompt_id, minutes, commit_sha, start) do update
+    set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative
+    returning c.ctid as row_ctid, c.positive + c.negative = 0 as is_empty
+  )
+  select array_agg(c.row_ctid) into empty_rows from changed c where c.is_empty;
+  delete from signal_commit_counts c where c.ctid = any (empty_rows);
 end
 $$;
 
@@ -178,48 +190,6 @@ begin
 end
 $$;
 
--- Deletes the counts of a prompt that have become zero, of these quarter hours and their days. Each quarter hour has a commit
--- or null. Looks each count up: the time between them has any number of others. The caller has locked the watermark.
-create function delete_empty_counts(
-  given_organisation_id bigint, given_prompt_id bigint, quarters timestamptz[], commits text[]
-)
-returns void
-language plpgsql
-as $$
-begin
-  delete from signal_counts c
-  where c.ctid = any (array(
-    select empty.ctid
-    from (
-      select distinct w.minutes, floor_minutes(q.quarter, w.minutes)
-      from unnest(quarters) q (quarter)
-      cross join (values (15), (1440)) w (minutes)
-    ) given (minutes, start)
-    cross join lateral (
-      select c.ctid from signal_counts c
-      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = given.minutes
-        and c.start = given.start and c.positive = 0 and c.negative = 0
-      offset 0
-    ) empty
-  ));
-  delete from signal_commit_counts c
-  where c.ctid = any (array(
-    select empty.ctid
-    from (
-      select distinct w.minutes, floor_minutes(q.quarter, w.minutes), q.commit_sha
-      from unnest(quarters, commits) q (quarter, commit_sha)
-      cross join (values (15), (1440)) w (minutes)
-    ) given (minutes, start, commit_sha)
-    cross join lateral (
-      select c.ctid from signal_commit_counts c
-      where c.organisation_id = given_organisation_id and c.prompt_id = given_prompt_id and c.minutes = given.minutes
-        and c.commit_sha = given.commit_sha and c.start = given.start and c.positive = 0 and c.negative = 0
-      offset 0
-    ) empty
-  ));
-end
-$$;
-
 -- Erases the signals of an organisation's prompt that have these ids, also from the rollups. Returns the number erased. The
 -- usage of the month stays. The idempotency key of a signal goes with it, or it would replay a signal that is gone.
 create function erase_signals(given_organisation_id bigint, given_prompt_id bigint, signal_ids bigint[])
@@ -261,7 +231,6 @@ begin
     perform add_to_signal_counts(
       given_organisation_id, given_prompt_id, erased.quarters, erased.commits, erased.positives, erased.negatives, -1
     );
-    perform delete_empty_counts(given_organisation_id, given_prompt_id, erased.quarters, erased.commits);
   end if;
   return erased.number;
 end
@@ -309,7 +278,6 @@ begin
       given_organisation_id, given_prompt_id, counted.quarters, counted.commits, counted.positives, counted.negatives,
       counted.factor
     );
-    perform delete_empty_counts(given_organisation_id, given_prompt_id, counted.quarters, counted.commits);
   end loop;
 end
 $$;
