@@ -1,6 +1,7 @@
 // What only the package for TypeScript has: buffers, and requests that the caller can abort.
 import { expect, test } from 'bun:test'
 import { createClient, createSignalBuffer } from '../../clients/typescript/src/index.ts'
+import type { Signals } from '../../clients/typescript/src/signals.ts'
 import { useNewTenant, useService } from '../use.ts'
 import { createNetwork, type Fault } from './network.ts'
 
@@ -99,6 +100,29 @@ test('a buffer withdraws a signal that still waits', async () => {
   await buffer.close()
 })
 
+test.each([
+  ['done', true],
+  ['refused', 'Error: refused'],
+])('a vote after a withdrawal waits until that is %s, and other signals do not', async (_, outcome) => {
+  const { signals } = direct()
+  const turn = Promise.withResolvers<void>()
+  const withdraw = async (prompt: string, subject: string) => {
+    await turn.promise
+    if (outcome !== true) throw new Error('refused')
+    return signals.withdraw(prompt, subject)
+  }
+  const buffer = createSignalBuffer({ signals: { ...signals, withdraw } })
+  buffer.record(tenant.prompt, 'positive', { subject: 'msg_1' })
+  const withdrawn = buffer.withdraw(tenant.prompt, 'msg_1').catch(String)
+  buffer.record(tenant.prompt, 'negative', { subject: 'msg_1' })
+  await buffer.record(tenant.prompt, 'positive', { subject: 'msg_2' })
+  expect((await listSignals()).map(({ value }) => value)).toEqual(['positive', 'positive'])
+  turn.resolve()
+  await buffer.close()
+  expect(await withdrawn).toBe(outcome)
+  expect((await listSignals()).map(({ value }) => value).sort()).toEqual(['negative', 'positive'])
+})
+
 test('a full buffer rejects the new signal, keeps the old ones, and does not end a process that does not wait', async () => {
   const refused: string[] = []
   const onError = (error: Error) => refused.push(error.message)
@@ -125,6 +149,25 @@ test('a buffer tells of a signal that the service refused, and records the other
   expect(refused).toEqual([['The signal is not valid. /value must be positive or negative', { n: 1 }]])
   expect(await wrong.catch((error) => error)).toMatchObject({ status: 422 })
   expect(await listSignals()).toHaveLength(1)
+})
+
+test('closing a buffer ends a withdrawal, and what waits for it', async () => {
+  const errors: Error[] = []
+  const asked = Promise.withResolvers<void>()
+  const withdraw: Signals['withdraw'] = (_prompt, _subject, { signal } = {}) => {
+    asked.resolve()
+    return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+  }
+  const onError = (error: Error) => errors.push(error)
+  const buffer = createSignalBuffer({ signals: { ...direct().signals, withdraw }, onError })
+  const withdrawn = buffer.withdraw(tenant.prompt, 'msg_1').catch(String)
+  buffer.record(tenant.prompt, 'positive', { subject: 'msg_1' }).catch(() => {})
+  const stop = new AbortController()
+  const closed = buffer.close(stop.signal).catch(String)
+  await asked.promise
+  stop.abort('the process ends')
+  expect([await closed, await withdrawn]).toEqual(['the process ends', 'the process ends'])
+  expect(errors.map(({ message }) => message)).toEqual(['the process ends'])
 })
 
 test.each([

@@ -17,7 +17,10 @@ export interface BufferOptions {
 export interface SignalBuffer {
   /** Resolves once the signal is recorded; rejects if it has an unknown field, the buffer is full or closed, or the service refused it. */
   record(prompt: string, value: NewSignal['value'], options?: Omit<NewSignal, 'value'>): Promise<BatchResult>
-  /** As `signals.withdraw`, once everything that waits now is sent: a signal with this subject may be among it. */
+  /**
+   * As `signals.withdraw`, once everything that waits now is sent: a signal with this subject may be among it. A later one
+   * waits until the withdrawal is answered.
+   */
   withdraw(prompt: string, subject: string): Promise<boolean>
   /** Sends everything that waits now. Resolves when each of these signals is recorded or refused. */
   flush(): Promise<void>
@@ -29,6 +32,8 @@ interface Waiting {
   prompt: string
   signal: NewSignal
   bytes: number
+  /** A withdrawal of this subject that must be answered first. */
+  after: Promise<boolean> | undefined
   settle(result: BatchResult | Error): void
   settled: Promise<unknown>
 }
@@ -46,6 +51,8 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
   let isClosed = false
   let isSending = false
   let timer: ReturnType<typeof setTimeout> | undefined
+  /** Those that are not answered yet, by prompt and subject. */
+  const withdrawals = new Map<string, Promise<boolean>>()
   const stop = new AbortController()
 
   async function sendAll(): Promise<void> {
@@ -53,8 +60,9 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
     timer = undefined
     if (isSending) return
     isSending = true
-    while (waiting.length > 0) {
+    for (;;) {
       const batch = nextBatch(waiting, batchSize)
+      if (batch.size === 0) break
       const results = await sendUntilAnswered([...batch])
       waiting = waiting.filter((one) => !batch.has(one))
       for (const one of batch) one.settle(results.shift() as BatchResult | Error)
@@ -98,7 +106,8 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
         // Throws for metadata that is not JSON. The signal is sent as it is now: the caller may change the object for the next.
         const text = JSON.stringify(signal)
         const bytes = new TextEncoder().encode(text).length
-        waiting.push({ prompt, signal: JSON.parse(text, keepNumber), bytes, settle, settled })
+        const after = withdrawals.get(keyOf(prompt, signal.subject))
+        waiting.push({ prompt, signal: JSON.parse(text, keepNumber), bytes, after, settle, settled })
         if (waiting.length >= batchSize) sendAll()
         else timer ??= setTimeout(sendAll, intervalMs)
       } catch (error) {
@@ -107,8 +116,17 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
       return recorded
     },
     async withdraw(prompt, subject) {
-      await flush()
-      return signals.withdraw(prompt, subject)
+      const key = keyOf(prompt, subject)
+      const before = Promise.allSettled([withdrawals.get(key), flush()])
+      const withdrawal = before.then(() => signals.withdraw(prompt, subject, { signal: stop.signal }))
+      withdrawals.set(key, withdrawal)
+      try {
+        return await withdrawal
+      } finally {
+        if (withdrawals.get(key) === withdrawal) withdrawals.delete(key)
+        for (const one of waiting) if (one.after === withdrawal) one.after = undefined
+        sendAll()
+      }
     },
     flush,
     async close(signal) {
@@ -127,18 +145,20 @@ const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
 const keepNumber = (_: string, value: unknown, context?: { source?: string }): unknown =>
   context?.source && typeof value === 'number' && String(value) !== context.source ? rawJSON(context.source) : value
 
+const keyOf = (prompt: string, subject: string | undefined): string => JSON.stringify([prompt, subject])
+
 const toError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))
 
 /** Without the signal, which may hold what users wrote. */
 const warn = (error: Error): void => console.warn(`A signal was not recorded: ${error.message}`)
 
-/** The oldest signals of one prompt, as many as one request may bring. */
+/** The oldest signals of one prompt that wait for no withdrawal, as many as one request may bring. */
 function nextBatch(waiting: Waiting[], batchSize: number): Set<Waiting> {
   const batch = new Set<Waiting>()
-  const first = waiting[0] as Waiting
+  const first = waiting.find(({ after }) => !after)
   let bytes = 0
   for (const one of waiting) {
-    if (one.prompt !== first.prompt) continue
+    if (one.after || one.prompt !== first?.prompt) continue
     bytes += one.bytes
     if (batch.size === batchSize || (bytes > batchBytes && one !== first)) break
     batch.add(one)
