@@ -33,6 +33,14 @@ export type Command = {
   run(context: Context): Promise<void>
 }
 
+/** Splits what an option has at its first equals sign. The second part may be empty only if `least` is 0. */
+export function splitPair(option: string, given: string, form = 'FIELD=TEXT', least = 1): [string, string] {
+  const end = given.indexOf('=')
+  const [field, text] = [given.slice(0, end), given.slice(end + 1)]
+  if (end < 1 || text.length < least) throw new UsageError(`--${option} must be ${form}, not "${given}"`)
+  return [field, text]
+}
+
 const idPrefixes = { ORG: 'org_', PROMPT: 'pmt_' } as const
 
 export class Arguments {

@@ -1,7 +1,7 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { type Answer, dataOf, readRows } from '../lib/rest.ts'
 import { checkService, type Operations, withApi } from './api.ts'
-import { type Arguments, type Command, type Context, UsageError } from './command.ts'
+import { type Arguments, type Command, type Context, splitPair, UsageError } from './command.ts'
 import { type Option, optionFor } from './grammar.ts'
 import type { AnyColumn } from './output.ts'
 
@@ -97,9 +97,8 @@ function toSearch(args: Arguments, schema: TObject = Type.Object({}), defaults: 
     if (value !== undefined) search.set(name, value)
   }
   for (const filter of args.list('metadata') ?? []) {
-    const end = filter.indexOf('=')
-    if (end < 1) throw new UsageError(`--metadata must be FIELD=TEXT, not "${filter}"`)
-    search.append(`metadata.${filter.slice(0, end)}`, filter.slice(end + 1))
+    const [field, text] = splitPair('metadata', filter, 'FIELD=TEXT', 0)
+    search.append(`metadata.${field}`, text)
   }
   return search
 }

@@ -13,7 +13,7 @@ import { type Columns, parseLines } from '../signals/import_lines.ts'
 import { exportSignals } from '../signals/read.ts'
 import { exportParams } from '../signals/schema_params.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
-import { type Arguments, type Context, UsageError } from './command.ts'
+import { type Arguments, type Context, splitPair, UsageError } from './command.ts'
 import { confirm, requireConsent } from './confirm.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
@@ -115,11 +115,7 @@ export const signalDataCommands = onDatabase([
 function parseColumns(args: Arguments): Columns | undefined {
   const [given, positive] = [args.list('column'), args.text('positive')]
   if (!given && positive === null) return undefined
-  const columnOf = (given ?? []).map((one): [string, string] => {
-    const [, field, column] = /^([^=]+)=(.+)$/.exec(one) ?? []
-    if (!field || !column) throw new UsageError(`--column must be FIELD=COLUMN, not "${one}"`)
-    return [field, column]
-  })
+  const columnOf = (given ?? []).map((one) => splitPair('column', one, 'FIELD=COLUMN'))
   return { columnOf: new Map(columnOf), positive: positive?.split(',') ?? null }
 }
 
@@ -146,11 +142,7 @@ async function findSources(db: Db, clock: Context['clock'], args: Arguments): Pr
 function parseWhich(args: Arguments): { before: Date | null; metadata: MetadataFilter } {
   const [time, filter] = [args.text('before'), args.text('metadata')]
   if ((time === null) === (filter === null)) throw new UsageError('give either --before or --metadata')
-  if (filter !== null) {
-    const [, field, text] = /^([^=]+)=(.+)$/s.exec(filter) ?? []
-    if (!field || !text) throw new UsageError(`--metadata must be FIELD=TEXT, not "${filter}"`)
-    return { before: null, metadata: [[field, text]] }
-  }
+  if (filter !== null) return { before: null, metadata: [splitPair('metadata', filter)] }
   const before = parseTime(time as string)
   if (!before) throw new UsageError(`--before must be ${expectedTime}`)
   return { before, metadata: [] }
