@@ -4,7 +4,7 @@ import { commitKey, createCommitFinder, isSameCommit, spellingsOf, wholeHashes }
 import { liveActions, showTitledEntry } from '../history/schema.ts'
 import { addCounts, totalOf } from '../lib/counts.ts'
 import { invalidQuery } from '../lib/params.ts'
-import { lastStorableInstant } from '../lib/times.ts'
+import { earliestInstant, lastStorableInstant } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type ChangeCounts, requestCounts } from './attribute.ts'
 import { compareSides } from './compare.ts'
@@ -13,8 +13,6 @@ import type { ChangeDays, CompareQuery, SideBySide } from './schema_compare.ts'
 import type { DayPair } from './split.ts'
 import { selectSignalCounts } from './store.ts'
 import { selectCommitEntries } from './store_lists.ts'
-
-const earliestInstant = new Date('0001-01-01T00:00:00Z')
 
 /** Compares two versions of a prompt that ran at the same time, by the commits that signals name. */
 export async function readCompare(sql: Sql, prompt: Prompt, query: CompareQuery): Promise<SideBySide> {

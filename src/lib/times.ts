@@ -2,12 +2,14 @@ export const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000]
 
 const shape = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
+/** Postgres has no year 0. */
+export const earliestInstant = new Date('0001-01-01T00:00:00Z')
+
 /** The last instant that can be stored: ISO 8601 writes the years from 10000 on differently. */
 export const lastStorableInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** The instant if it can be stored: Postgres has no year 0. */
 export const storableOrUndefined = (instant: Date): Date | undefined =>
-  instant.getUTCFullYear() >= 1 && instant.getTime() <= lastStorableInstant ? instant : undefined
+  instant >= earliestInstant && instant.getTime() <= lastStorableInstant ? instant : undefined
 
 export const earlierOf = (a: Date, b: Date): Date => (a < b ? a : b)
 

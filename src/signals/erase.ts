@@ -4,7 +4,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { whyUnavailable } from '../db/errors.ts'
 import { notFound } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
-import { dayMs, earlierOf } from '../lib/times.ts'
+import { dayMs, earlierOf, earliestInstant, lastStorableInstant } from '../lib/times.ts'
 import { selectRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
@@ -27,8 +27,7 @@ export type PurgeSource = SignalSource & { publicId: string }
 const [minStepRows, maxStepRows] = [500, 10_000]
 /** A statement that waits for a lock or the disk waits for the step. */
 const maxStepMs = 30
-/** No signal has an earlier or a later time. */
-const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
+const latest = new Date(lastStorableInstant)
 
 /** Erases one signal permanently. It still counts towards its month. */
 export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: number, actor: Actor): Promise<void> {
@@ -54,7 +53,7 @@ export async function countSignals(db: Db, source: SignalSource, before = latest
   let total = 0
   for await (const prompts of promptsOf(db, source)) {
     const ids = prompts.map(({ id }) => id)
-    const counts = await selectSpanCounts(db.sql, source.organisationId, ids, [earliest, before])
+    const counts = await selectSpanCounts(db.sql, source.organisationId, ids, [earliestInstant, before])
     for (const { positive, negative } of counts) {
       total += positive + negative
     }
@@ -85,7 +84,6 @@ export async function purgeSignals(
   return total
 }
 
-/** Erases all signals of a prompt in short steps. */
 export const eraseAllSignals = (db: Db, prompt: Prompt, onProgress: (erased: number) => void) =>
   eraseInSteps(db, { ...prompt, prompt }, latest, onProgress)
 
@@ -170,7 +168,7 @@ async function repeatSteps(
   let rows = minStepRows
   for await (const prompts of pages) {
     for (const prompt of prompts) {
-      for (let since: Date | null = earliest; since; ) {
+      for (let since: Date | null = earliestInstant; since; ) {
         const startedAt = performance.now()
         const done = await step(prompt, since, rows)
         if (!done) return false
