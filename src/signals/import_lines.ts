@@ -104,7 +104,6 @@ function toJson(heading: string[], cells: string[]): string {
   return `{"metadata":${metadata || 'null'},${JSON.stringify(row).slice(1)}`
 }
 
-/** Splits a CSV record of one line. */
 function splitRecord(line: string): string[] {
   const cell = /(?:"((?:[^"]|"")*)"|([^",]*))(,|$)/y
   const cells: string[] = []

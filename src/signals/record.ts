@@ -36,7 +36,6 @@ type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 type Refusal = Usage & Pick<SignalOutcome, 'limitedBy'>
 
 export type SignalObserver = {
-  /** Called with the outcome of every signal. */
   ended(outcome: WriteResult['outcome']): void
   /** Called when a batch insert starts, with the number of signals and how long the first of them waited. */
   batchStarted(signals: number, waitedMs: number): void
@@ -165,7 +164,6 @@ export function createSignalRecorder(recording: Recording, clock: Clock) {
  */
 export const isSlowWrite = (tookMs: number, signals: number): boolean => tookMs > slowWriteMs + slowSignalMs * signals
 
-/** Reports the results of a write. */
 export function applyResults(
   { admission, observe, rollup, onMissing }: Recording,
   signals: SignalToWrite[],

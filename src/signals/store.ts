@@ -143,7 +143,6 @@ function countUp(runningCounts: number[], index: number, outcome: WriteResult['o
   return count
 }
 
-/** A signal with a subject. */
 export type Vote = Pick<SignalToWrite, 'prompt' | 'createdAt'> & { subject: string }
 
 export const isVote = <T extends { subject?: string | null | undefined }>(one: T): one is T & { subject: string } =>

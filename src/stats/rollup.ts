@@ -141,7 +141,6 @@ export function createSignalRollup(
   }
 
   return {
-    /** Called for every recorded signal. */
     recorded: (prompt: OwnedPrompt): void => remember(prompt, 1),
     /** Rolls up the prompts that have many new signals. */
     rollUpPending: joinRound,
