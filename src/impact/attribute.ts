@@ -9,7 +9,6 @@ import type { ChangeWindow } from './timeline.ts'
  */
 export type SignalCount = Counts & { named_commit: string | null; number: number; day: string }
 
-/** The signals of one day, UTC. */
 export type DayCounts = Counts & { date: string }
 
 /** The signals that belong to a change, and how many of them name its commit. */

@@ -129,7 +129,6 @@ const isDecided = (one: ShownImpact): one is ShownImpact & { impact: { verdict: 
 /** A change with its signals. */
 type CountedChange = EntryRow & ChangeWindow & { promptId: number; counts: ChangeCounts }
 
-/** Changes by their ids. */
 type KnownChanges = Map<number, CountedChange>
 
 /** The live changes whose rate changed by itself. */
