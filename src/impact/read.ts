@@ -95,7 +95,7 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
 
 /**
  * Compares each prompt's live change and its newest changes since `since`, at most `limit` per prompt, with their bases.
- * Returns the decided ones, and the live changes of `rateIds` whose rate changed by itself. Needs a transaction with one
+ * Returns the decided ones, and the live changes of `rateIds` whose rate moved without a change. Needs a transaction with one
  * snapshot.
  */
 export async function readNews(
@@ -131,7 +131,7 @@ type CountedChange = EntryRow & ChangeWindow & { promptId: number; counts: Chang
 
 type KnownChanges = Map<number, CountedChange>
 
-/** The live changes whose rate changed by itself. */
+/** The live changes whose rate moved without a change. */
 export const findRateChanges = (known: KnownChanges, now: Date) =>
   [...known.values()].flatMap((change) => {
     const found = change.live_until === null && findRateChange(change.counts.days, now)

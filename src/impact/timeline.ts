@@ -10,7 +10,7 @@ export type ChangeWindow = {
   id: number
   /** False for a change that was read only as one before another. */
   is_asked: boolean
-  /** The changes before it that may be its base, or tell how the rate wanders by itself: the nearest first. */
+  /** The changes before it that may be its base, or tell how the rate wanders without changes: the nearest first. */
   earlier_ids: number[]
   created_at: Date
   /** Null while it is live. */

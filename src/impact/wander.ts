@@ -1,4 +1,4 @@
-// How much the rate of a prompt wanders by itself from day to day, without a change.
+// How much the rate of a prompt wanders from day to day without changes.
 import { addCounts, type Counts, totalOf } from '../lib/counts.ts'
 
 /** Daily rates as a first-order autoregression: their variance, and the correlation of neighbouring days. */

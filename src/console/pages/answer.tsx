@@ -51,8 +51,8 @@ const HowWeDecide = () => (
     <div class="prose" id="why">
       <p>
         The share of positive signals of both sides, and an interval for the true difference. The interval stays valid
-        however often you look. Before and after, it also allows for how much the rate wanders by itself: a decided
-        verdict may become undecided again when the rate drifts.
+        however often you look. Before and after, it also allows for how much the rate wanders without changes: a
+        decided verdict may become undecided again when the rate drifts.
       </p>
       <ul>
         <li>
