@@ -24,7 +24,7 @@ export function Switch({ held, offered, onChoose }: SwitchProps) {
         <dt>This link signs in to</dt>
         <Name organisation={offered.organisation} />
       </dl>
-      <p>Switch only if you trust whoever sent the link: they can see what you do there.</p>
+      <p>Switch only if you trust the sender of the link, who can see what you do there.</p>
       <div class="row">
         <Button look="primary" does={`Stay in ${held.organisation.name}`} onClick={() => onChoose(held.key)} />
         <Button does={`Switch to ${offered.organisation.name}`} onClick={() => onChoose(offered.key)} />
