@@ -44,10 +44,10 @@ export const impactOperations = defineOperations('Impact', {
     summary: 'Show the signals before and after each change of a prompt',
     description:
       'Lists the changes that went live (deployed, pr_merged), newest first: the signals of each, its rate, and the ' +
-      'difference to the change before it. A signal belongs to the change that its metadata.commit_sha names, in full or ' +
-      'by a unique prefix of at least 7 characters, else to the change that was live at its time. Filters select the ' +
-      'changes to list; each is still compared with the change before it. With base and head, lists only these two, head ' +
-      'first, and compares head with base.',
+      'difference to its base. A signal belongs to the change that its metadata.commit_sha names, in full or by a unique ' +
+      'prefix of at least 7 characters, else to the change that was live at its time. Filters select the changes to list; ' +
+      'each is still compared with its base. With base and head, lists only these two, head first, and compares head with ' +
+      'base.',
     params: PromptPath,
     query: impactParams,
     answer: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'], shape: 'body' },
@@ -109,8 +109,8 @@ export const impactOperations = defineOperations('Impact', {
     scope: 'signals:read',
     summary: 'Show how the difference of a change moved, day by day',
     description:
-      'Compares a change with the one before it after each of its days, as the data is today, and shows what to look at ' +
-      'before believing the difference.',
+      'Compares a change with its base after each of its days, as the data is today, and shows what to look at before ' +
+      'believing the difference.',
     params: EntryPath,
     query: daysParams,
     answer: { status: 200, description: 'The days of the change.', schema: ChangeDaysAnswer },

@@ -25,7 +25,7 @@ const promptsPerStep = 10
 
 type Services = { db: Db; clock: Clock; rollup: SignalRollup }
 
-/** Reads pages of prompts: the live change of each, compared with the one before it, and its signals of the last 30 days. */
+/** Reads pages of prompts: the live change of each, compared with its base, and its signals of the last 30 days. */
 export function createOverview({ db, clock, rollup }: Services) {
   const share = createSharedReads<Page>()
 

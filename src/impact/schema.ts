@@ -123,7 +123,7 @@ export const Impact = Type.Object(
         points: Type.Number({ minimum: 0, description: 'Standard deviation of the daily rate, in percentage points' }),
         days: { ...count, description: 'The days of the prompt that tell it, at most 90' },
       }),
-      'How much the rate wanders by itself from day to day, which the interval allows for; null without a difference',
+      'How much the rate wanders from day to day without changes, which the interval allows for; null without a difference',
     ),
   },
   { title: 'Impact' },
@@ -212,10 +212,7 @@ export type RecentSignals = Static<typeof RecentSignals>
 const PromptImpact = Type.Object(
   {
     prompt: Prompt,
-    latest: nullable(
-      Type.Object(Impact.properties),
-      'The live change, compared with the one before it; null without changes',
-    ),
+    latest: nullable(Type.Object(Impact.properties), 'The live change, compared with its base; null without changes'),
     rate_changed: nullable(RateChange, 'The rate of the live change moved in the last 7 days, and nothing in git did'),
     recent: RecentSignals,
   },

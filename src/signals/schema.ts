@@ -107,7 +107,7 @@ export const BatchSignal = Type.Object(
         format: 'date-time',
         description:
           'When the feedback was given, in ISO 8601 with a zone; now by default. Must be within the current calendar month, ' +
-          'UTC, and not in the future. Up to a minute ahead is recorded as now.',
+          'UTC, or in its first 15 minutes the one before, and not in the future. Up to a minute ahead is recorded as now.',
       }),
     ),
     idempotency_key: Type.Optional(
