@@ -3,7 +3,7 @@ import { isReadOnly } from '../db/errors.ts'
 import { unavailable } from '../errors.ts'
 import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import type { OwnedPrompt } from '../prompts/find.ts'
-import { rollUpSignals, selectPromptsBehind, selectTail, type Tail } from './store.ts'
+import { rollUpSignals, selectPromptsBehind } from './store.ts'
 
 /** The number of new signals of a prompt. Infinity: roll up until no signal is left. */
 type NewSignals = { prompt: OwnedPrompt; number: number }
@@ -22,20 +22,11 @@ const maxBehind = 100_000
 const maxTail = 2_000
 /** A reader of many prompts adds up to this many per prompt. */
 const maxTailOfEach = 100
-const maxRetrySeconds = 600
+const retrySeconds = 10
 /** How many prompts with new signals are remembered. The others are rolled up by their next reader. */
 const maxRemembered = 10_000
 
 const catchingUp = 'Many signals of this prompt are not counted yet. Try again after the seconds in Retry-After.'
-
-/**
- * Extrapolates from the ids that a reader processed in `elapsedMs` how long the background takes for the rest of a tail.
- * Doubled, because the background rests for as long as it works.
- */
-export function secondsLeft(before: Tail, after: Tail, elapsedMs: number): number {
-  const left = (2 * elapsedMs * (after.last - after.first + 1)) / (after.first - before.first) / 1_000
-  return Math.min(maxRetrySeconds, Math.max(1, Math.ceil(left)))
-}
 
 /**
  * Keeps the rollups (counts by time and by commit) close behind the signals. Readers add the signals that are not rolled up
@@ -46,8 +37,8 @@ export function createSignalRollup(
   { patienceMs = 3_000, maxStepRows = db.isEmbedded ? minStepRows : 50_000 } = {},
 ) {
   const newSignals = new Map<number, NewSignals>()
-  /** The rollups in flight, one per prompt: its readers share it. Each resolves to the seconds that the rest takes, or 0. */
-  const inFlight = new Map<number, Promise<number>>()
+  /** The rollups in flight, one per prompt: its readers share it. Each resolves to whether nothing is left. */
+  const inFlight = new Map<number, Promise<boolean>>()
   let stepRows = minStepRows
   let round: Promise<void> | undefined
 
@@ -60,15 +51,13 @@ export function createSignalRollup(
     return { rolledUp, isLast: rolledUp < rows }
   }
 
-  async function rollUpUntil(prompt: OwnedPrompt, deadline: number): Promise<number> {
-    const startedAt = performance.now()
-    const before = await selectTail(db.sql, prompt)
-    do if ((await takeStep(prompt)).isLast) return 0
+  async function rollUpUntil(prompt: OwnedPrompt, deadline: number): Promise<boolean> {
+    do if ((await takeStep(prompt)).isLast) return true
     while (performance.now() < deadline)
-    return secondsLeft(before, await selectTail(db.sql, prompt), performance.now() - startedAt)
+    return false
   }
 
-  function joinRollUp(prompt: OwnedPrompt, deadline: number): Promise<number> {
+  function joinRollUp(prompt: OwnedPrompt, deadline: number): Promise<boolean> {
     const rolling = inFlight.get(prompt.id) ?? rollUpUntil(prompt, deadline).finally(() => inFlight.delete(prompt.id))
     inFlight.set(prompt.id, rolling)
     return rolling
@@ -76,13 +65,12 @@ export function createSignalRollup(
 
   async function shortenTail(prompt: OwnedPrompt, deadline: number): Promise<void> {
     for (;;) {
-      const left = await joinRollUp(prompt, deadline)
-      if (left === 0) return
+      if (await joinRollUp(prompt, deadline)) return
       // The rollup of another reader may have had an earlier deadline.
       if (performance.now() < deadline) continue
       newSignals.set(prompt.id, { prompt, number: Number.POSITIVE_INFINITY })
       joinRound().catch(() => {})
-      throw unavailable('timeout', catchingUp, left)
+      throw unavailable('timeout', catchingUp, retrySeconds)
     }
   }
 

@@ -78,21 +78,6 @@ export async function rollUpSignals(sql: Sql, { id, organisationId }: OwnedPromp
   return row?.number ?? 0
 }
 
-/** The ids of the first and the last signal that are not rolled up yet. */
-export type Tail = { first: number; last: number }
-
-export async function selectTail(sql: Sql, { id, organisationId }: OwnedPrompt): Promise<Tail> {
-  const [row] = await sql<Tail>`
-    select coalesce(min(s.id), 0) as first, coalesce(max(s.id), 0) as last
-    from signals s
-    where s.organisation_id = ${organisationId} and s.prompt_id = ${id}
-      and s.id > (
-        select coalesce(max(w.last_rolled_up_id), 0) from signal_watermarks w
-        where w.organisation_id = ${organisationId} and w.prompt_id = ${id}
-      )`
-  return row ?? { first: 0, last: 0 }
-}
-
 /** The prompts of an organisation with more than `threshold` signals that are not rolled up yet. */
 export async function selectPromptsBehind(
   sql: Sql,
