@@ -13,10 +13,9 @@ const app = Fastify()
 const lookUp = {
   name: 'look-up',
   text: `
-    select o.id as organisation_id, coalesce(o.monthly_limit, l.monthly_limit) as monthly_limit, p.id as prompt_id
+    select o.id as organisation_id, o.monthly_limit, p.id as prompt_id
     from api_keys k
     join organisations o on o.id = k.organisation_id
-    join plans l on l.name = o.plan
     left join prompts p on p.organisation_id = o.id and p.public_id = $2
     where k.hash = $1 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())`,
 }
