@@ -117,7 +117,7 @@ export async function measureSignalReads(context: Context): Promise<void> {
       value: median(times.statsMany) / median(times.statsFew),
       atMost: 2,
     },
-    { name: `impact of ${changesPerPage} changes ${of}, ms`, value: median(times.impact), atMost: 50 },
+    { name: `impact of ${changesPerPage} changes ${of}, ms`, value: median(times.impact), atMost: 40 },
   )
 }
 
