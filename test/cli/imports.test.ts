@@ -138,7 +138,8 @@ test('a file with columns of its own is imported by their names; a line without 
     '"value":"positive","metadata":{"order": 9007199254740993, "commit_sha": "c0ffee3"},"created_at":"2021-03-04T05:06:09.123Z"}',
   ])
   const subjects = [...options, '--column', 'subject=id']
-  expect((await importing(prompt, ndjson, ...subjects)).stdout).toBe('recorded 1, already known 0\n')
+  const later = ndjson.map((given) => given.replace('9123', '9124'))
+  expect((await importing(prompt, [...ndjson, ...later], ...subjects)).stdout).toBe('recorded 1, already known 1\n')
   expect((await exported(prompt)).at(-1)).toContain('"subject":"9007199254740993"')
   const endless = await importing(prompt, [`{"thumb":true,"at":1614834369,"id":${'9'.repeat(256)}}`], ...subjects)
   expect(errorLineOf(endless)).toBe('Line 1: The signal is not valid. /subject must have at most 255 characters')
