@@ -28,8 +28,8 @@ const defaultCommandTimeoutMs = 50
 const checkEveryMs = 1_000
 /** The keys that are checked, enough for each server of a cluster to hold one. */
 const checkKeys = Array.from({ length: 64 }, (_, n) => `check:{${n}}`)
-/** Two failures of a server within this time count as down, and so does it until this time after the last one. */
-const settleMs = 3_000
+/** Two failures of a server within this time, two checks, count as down, and so does it until this time after the last one. */
+const settleMs = 2_000
 
 export const scripts = {
   /** Removes a counter that cannot be raised, so that it is set from Postgres again. */

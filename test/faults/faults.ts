@@ -1,7 +1,7 @@
 // The faults of single servers, each named after what must hold through it.
 import { withPostgres, withRedis } from '../services.ts'
 import { compare, endOf, type Findings, hit, slowestOf, touched } from './audit.ts'
-import { type Attempt, createSignal, hasFailed, type Replica, send, type Tenant } from './load.ts'
+import { type Attempt, createSignal, hasFailed, type Replica, repeat, send, type Tenant } from './load.ts'
 import { type Plain, type RunningReplica, readGate, setGate, whileStopped } from './system.ts'
 
 export type Fault<System> = {
@@ -133,12 +133,13 @@ async function killRedis(system: Plain): Promise<() => Findings> {
 
 async function stopRedis(system: Plain): Promise<() => Findings> {
   const { ledger, replicas, servers } = system
-  // The gate is called only for organisations close to their limits, or of which nothing is known, as of this one.
-  const unknown = await system.createTenant(0)
+  // The gate is called only for organisations close to their limits. Of a full one it confirms a refusal again and again.
+  const full = await system.createTenant(0)
   const from = performance.now()
   await whileStopped(servers.redis, async () => {
-    await Promise.all(replicas.map((one) => send(ledger, one, createSignal(unknown))))
+    const asking = repeat(() => Promise.all(replicas.map((one) => send(ledger, one, createSignal(full)))), 100)
     await Bun.sleep(2_000)
+    await asking.stop()
   })
   const to = performance.now()
   return () => {
