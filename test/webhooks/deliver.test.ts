@@ -403,8 +403,10 @@ test('a test sends one signed ping, also to a disabled endpoint, and answers wit
   const { status, body } = await sendPing(id)
   expect([status, body.data.delivered, body.data.response_code]).toEqual([200, true, 200])
   expect(body.data.response_text).toBe('x'.repeat(1_000))
-  const [{ headers, body: sent, id: sentId }] = receiver.received as [Received]
-  expect([receiver.received.length, sentId]).toEqual([1, body.data.id])
+  // Deliveries of an earlier test may be tried again meanwhile.
+  const pings = receiver.received.filter((one) => JSON.parse(one.body).type === 'ping')
+  const [{ headers, body: sent }] = pings as [Received]
+  expect(pings.map((one) => one.id)).toEqual([body.data.id])
   expect(new Webhook(secret).verify(sent, headers)).toMatchObject({ type: 'ping', data: {} })
   receiver.answer = () => new Response('no', { status: 500 })
   expect((await sendPing(id)).body.data).toMatchObject({ delivered: false, response_code: 500, response_text: 'no' })
