@@ -8,7 +8,8 @@ import { earlierOf } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, markFilesSeen, moveLinks } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
-import { parsePush, recordPush } from './push.ts'
+import { recordPush } from './push.ts'
+import { parsePush } from './push_payload.ts'
 import {
   type EventResult,
   PullRequestPayload,
