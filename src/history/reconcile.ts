@@ -1,11 +1,8 @@
 // Decides how the entries of one source change a history. A source is a clone (git), GitHub's events or a client. The
 // result does not depend on the order of the reports, nor on repeats; docs/interface.md and docs/git.md have the rules.
-import { isDeepStrictEqual } from 'node:util'
 import {
   type CommitOfPrompt,
-  commitId,
   commitKey,
-  comparePlaces,
   createSameRunFinder,
   createWholeFinder,
   type EntryIdentity,
@@ -17,9 +14,7 @@ import {
   OrderedEntries,
   type ReportedEntry,
 } from './identity.ts'
-import { showTitledEntry } from './schema.ts'
-
-type CommitOfBranch = { prompt_id: number; branch_name: string; commit_sha: string }
+import { type CommitOfBranch, commitOfBranch, isVisibleChange, KnownEntries } from './known_entries.ts'
 
 /** A commit with that of the merge that brought it. The last one that changes the prompt leaves the text of the merge. */
 export type MergedCommit = CommitOfBranch & { merge_sha: string; is_last: boolean }
@@ -238,41 +233,6 @@ function combine(stored: KnownEntry, reported: ReportedEntry): KnownEntry {
   }
 }
 
-const commitOfBranch = (commit: CommitOfBranch): string => `${commitId(commit)} ${commit.branch_name}`
-
 const branchKey = ({ prompt_id, branch_name }: CommitOfBranch): string => `${prompt_id} ${branch_name}`
 
 const reporters = ['in_git', 'on_github', 'by_call'] as const
-
-const isVisibleChange = (from: KnownEntry, to: KnownEntry): boolean =>
-  !isDeepStrictEqual(showTitledEntry(from), showTitledEntry(to))
-
-/** The known entries, changed step by step. */
-class KnownEntries {
-  readonly byId = new Map<number, KnownEntry>()
-  readonly byIdentity = new OrderedEntries(identityOf)
-  /** Of a commit on a branch. */
-  readonly ofBranch = new OrderedEntries(commitOfBranch)
-
-  constructor(entries: KnownEntry[]) {
-    for (const entry of entries.sort(comparePlaces)) this.#add(entry)
-  }
-
-  replace(from: KnownEntry, to: KnownEntry): Result {
-    this.delete(from)
-    this.#add(to)
-    return { outcome: isVisibleChange(from, to) ? 'changed' : 'known', stored: to }
-  }
-
-  delete(entry: KnownEntry): void {
-    this.byId.delete(entry.id)
-    this.byIdentity.delete(entry)
-    this.ofBranch.delete(entry)
-  }
-
-  #add(entry: KnownEntry): void {
-    this.byId.set(entry.id, entry)
-    this.byIdentity.add(entry)
-    this.ofBranch.add(entry)
-  }
-}
