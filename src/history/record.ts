@@ -24,13 +24,8 @@ import {
   type NewHistoryEntry,
   showTitledEntry,
 } from './schema.ts'
-import {
-  lockHistories,
-  selectCommitEntries,
-  selectLiveNeighbours,
-  selectMergedCommits,
-  selectRemoved,
-} from './store_write.ts'
+import { selectCommitEntries, selectLiveNeighbours, selectMergedCommits, selectRemoved } from './store_known.ts'
+import { lockHistories } from './store_write.ts'
 import { type Added, addEntries, announceChanges, startLiveBranch, writeReconciliation } from './write.ts'
 
 /** An entry for the history of a prompt, which is named by its row id. */
