@@ -1,13 +1,18 @@
 import { constants, rmSync } from 'node:fs'
-import { cp, rm } from 'node:fs/promises'
+import { cp, readdir, readFile, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Db } from './client.ts'
 import { backupOf, filesOf, lockDataDir } from './data_dir.ts'
 import { type Options, openAny, openDataDir, openEngineClient } from './open.ts'
 
+const wholeFolder = { recursive: true, mode: constants.COPYFILE_FICLONE }
+/** `max_wal_size` of the engine. */
+const maxLogBytes = 64 * 1024 ** 2
+
 /**
  * Opens the configured database to read all of it. If a server holds the data directory, this is a copy of its files:
- * copying blocks the one backend only briefly, reading everything through it would block it for as long.
+ * reading everything through the one backend would block it for as long.
  */
 export async function openSnapshot(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) return openAny(config, options)
@@ -43,21 +48,45 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
   }
 }
 
-/**
- * Copies the files while an open transaction keeps the backend, so that nothing writes to them. The engine recovers
- * from the copy as from a crash. If the server stops meanwhile, the commit fails.
- */
+/** Copies the files. The engine recovers from the copy as from a crash. */
 async function copyFiles(db: Db, from: string, to: string): Promise<void> {
-  await db.transaction(async (sql) => {
-    await sql`select 1`
-    try {
-      await cp(from, to, { recursive: true, mode: constants.COPYFILE_FICLONE })
-    } catch (error) {
-      // The disk may be full: the server must not write before there is room again.
-      await rm(to, { recursive: true, force: true })
-      throw error
-    }
-  })
+  await requireRoom(from)
+  const isWhole = await copyWhileWritten(from, to).catch(() => false)
+  if (!isWhole) await copyWhileHeld(db, from, to)
   // The connection is closed immediately, because a server that stops waits for the processes it shares with.
   await db.close()
+}
+
+/** The server fails when it finds the disk full, so the copy must leave it what its log may take. */
+async function requireRoom(files: string): Promise<void> {
+  let needed = maxLogBytes
+  for (const name of await readdir(files, { recursive: true })) {
+    const file = await stat(join(files, name)).catch(() => undefined)
+    needed += file?.size ?? 0
+  }
+  const { bavail, bsize } = await statfs(files)
+  if (bavail * bsize >= needed) return
+  throw new Error(`The disk has no room for a copy of ${files}: ${Math.ceil(needed / 1024 ** 2)} MB must be free.`)
+}
+
+/**
+ * Copies while the server writes. Replaying the log from the last checkpoint mends pages that were written meanwhile, so
+ * the log is copied last. False when the next checkpoint came, which removes what this log needs: at most once a minute.
+ */
+export async function copyWhileWritten(from: string, to: string): Promise<boolean> {
+  const readCheckpoint = () => readFile(join(from, 'global/pg_control'))
+  const log = join(from, 'pg_wal')
+  const before = await readCheckpoint()
+  await cp(from, to, { ...wholeFolder, filter: (path) => path !== log })
+  await cp(log, join(to, 'pg_wal'), wholeFolder)
+  return before.equals(await readCheckpoint())
+}
+
+/** Copies while an open transaction keeps the backend, so that nothing is written. If the server stops, the commit fails. */
+async function copyWhileHeld(db: Db, from: string, to: string): Promise<void> {
+  await db.transaction(async (sql) => {
+    await sql`select 1`
+    await rm(to, { recursive: true, force: true })
+    await cp(from, to, wholeFolder)
+  })
 }

@@ -1,6 +1,15 @@
 // backup and restore as an operator runs them, on the service itself.
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { backupOf, filesOf, lockDataDir } from '../../src/db/data_dir.ts'
@@ -156,22 +165,40 @@ if (engine === 'embedded') {
     await stop()
   })
 
-  test('the server writes nothing beside the half of a copy for which the disk may be full', async () => {
+  test('a backup beside checkpoints, each of which removes the log that a copy needs, is whole', async () => {
+    const settings = await own(createDatabase())
+    const file = join(folder, 'checkpoints.backup')
+    const { client, operator, stop } = await serve(settings)
+    const { key, prompt } = await createTenant(settings, 1_000_000)
+    const db = await openDb(settings)
+    await during(operator.one('backup', file), async () => {
+      await client.postSignal(prompt, key)
+      await db.sql.script('checkpoint')
+    })
+    const { signals = [], signal_usage: usage = [] } = readTables(file)
+    expect(usage.map(([, , used]) => used)).toEqual([`${signals.length}`])
+    await db.close()
+    await stop()
+  })
+
+  test('a copy that fails, or for which the disk has no room, fails the backup and does not stay', async () => {
     const settings = await own(createDatabase())
     const { copy } = backupOf(settings.DATA_DIR as string)
+    const files = filesOf(settings.DATA_DIR as string)
     const { operator, stop } = await serve(settings)
-    const db = await openDb(settings)
+    const backUp = () => operator.errorLine('backup', join(folder, 'half.backup'))
     // It cannot be copied.
-    Bun.spawnSync(['mkfifo', join(filesOf(settings.DATA_DIR as string), 'pipe')])
-    const copies = new Set<boolean>()
-    const failure = await during(operator.errorLine('backup', join(folder, 'half.backup')), async () => {
-      await db.sql`select 1`
-      copies.add(existsSync(filesOf(copy)))
-      await Bun.sleep(0)
-    })
-    expect(failure).toContain('pipe')
-    expect([...copies]).toEqual([false])
-    await db.close()
+    const pipe = join(files, 'pipe')
+    Bun.spawnSync(['mkfifo', pipe])
+    expect(await backUp()).toContain('pipe')
+    expect(existsSync(copy)).toBe(false)
+    rmSync(pipe)
+    const large = join(files, 'large')
+    writeFileSync(large, '')
+    truncateSync(large, 8 * 1024 ** 4)
+    expect(await backUp()).toMatch(/^The disk has no room for a copy of .*: 8388\d{3} MB must be free\.$/)
+    expect(existsSync(copy)).toBe(false)
+    rmSync(large)
     await stop()
   })
 }
