@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Db, Sql } from './client.ts'
-import { classifyError } from './errors.ts'
+import { classifyError, isPostgresError } from './errors.ts'
 
 /** A numbered file of `sql/`: forward only, never changed once released. */
 export type Migration = { name: string; text: string }
@@ -10,6 +10,7 @@ export class SchemaError extends Error {}
 
 /** The advisory lock for migrating this database; any constant will do. */
 const migrationLock = 7_226_001
+const UNDEFINED_TABLE = '42P01'
 
 type Applied = { version: number; sha256: string | null }
 
@@ -17,11 +18,13 @@ type Applied = { version: number; sha256: string | null }
 async function readApplied(sql: Sql): Promise<Applied[]> {
   const [row] = await sql<{ present: boolean }>`
     select to_regclass('schema_migrations') is not null as present`
-  if (!row?.present) return []
-  // As JSON, because the table of another program may have this name, and no such column.
-  return sql<Applied>`
-    select version, to_json(m) ->> 'sha256' as sha256 from schema_migrations m order by version`
+  return row?.present ? selectApplied(sql) : []
 }
+
+/** Fails without the table, which ends a transaction. As JSON: the table of another program may lack the column. */
+const selectApplied = (sql: Sql) =>
+  sql<Applied>`
+    select version, to_json(m) ->> 'sha256' as sha256 from schema_migrations m order by version`
 
 /** The number of migrations that the database has seen; 0 for an empty one. */
 export const readSchemaVersion = async (sql: Sql): Promise<number> => (await readApplied(sql)).at(-1)?.version ?? 0
@@ -94,10 +97,14 @@ export async function bringToSchema(sql: Sql, migrations: Migration[]): Promise<
 
 /**
  * Rejects a schema that is older than this program's, or not its own. A newer one does not stop a running service: during
- * an upgrade the replicas of two releases run side by side, and a migration keeps what the older release uses.
+ * an upgrade the replicas of two releases run side by side, and a migration keeps what the older release uses. One
+ * statement, since probes of a busy embedded engine wait for each.
  */
 export async function requireSchema(sql: Sql, migrations: Migration[], isRunning = false): Promise<void> {
-  const applied = await readApplied(sql)
+  const applied = await selectApplied(sql).catch((error): Applied[] => {
+    if (isPostgresError(error) && error.code === UNDEFINED_TABLE) return []
+    throw error
+  })
   if (!isRunning) rejectUnknown(applied, migrations)
   if (applied.length >= migrations.length) return
   throw new SchemaError(

@@ -132,8 +132,14 @@ test('an older schema: the embedded engine is brought up, Postgres waits for its
   }
   const server = await startServer(settings)
   await eventually(async () => (await fetch(`${server.url}/readyz`)).status, 200)
-  expect(await server.stop()).toBe(0)
   expect((await use(versions)).at(-1)).toEqual({ version: last, name: migrations.at(-1)?.name as string })
+  await use((db) => db.sql`drop table schema_migrations`)
+  const readReason = async () => {
+    const { reason } = (await (await fetch(`${server.url}/readyz`)).json()) as { reason?: string }
+    return reason
+  }
+  await eventually(readReason, 'old_schema')
+  expect(await server.stop()).toBe(0)
 })
 
 if (engine === 'embedded') {
