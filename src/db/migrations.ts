@@ -21,7 +21,7 @@ async function readApplied(sql: Sql): Promise<Applied[]> {
   return row?.present ? selectApplied(sql) : []
 }
 
-/** Fails without the table, which ends a transaction. As JSON: the table of another program may lack the column. */
+/** Fails without the table. As JSON, because the table of another program may lack the column. */
 const selectApplied = (sql: Sql) =>
   sql<Applied>`
     select version, to_json(m) ->> 'sha256' as sha256 from schema_migrations m order by version`

@@ -1,14 +1,14 @@
 import { constants, rmSync } from 'node:fs'
 import { cp, readdir, readFile, rm, stat, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Config } from '../config.ts'
 import type { Db } from './client.ts'
 import { backupOf, filesOf, lockDataDir } from './data_dir.ts'
 import { type Options, openAny, openDataDir, openEngineClient } from './open.ts'
 
 const wholeFolder = { recursive: true, mode: constants.COPYFILE_FICLONE }
-/** `max_wal_size` of the engine. */
-const maxLogBytes = 64 * 1024 ** 2
+/** What a copy must leave free, beside a tenth of its size: the server goes on writing, and fails on a full disk. */
+const reservedBytes = 256 * 1024 ** 2
 
 /**
  * Opens the configured database to read all of it. If a server holds the data directory, this is a copy of its files:
@@ -50,43 +50,51 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
 
 /** Copies the files. The engine recovers from the copy as from a crash. */
 async function copyFiles(db: Db, from: string, to: string): Promise<void> {
-  await requireRoom(from)
-  const isWhole = await copyWhileWritten(from, to).catch(() => false)
+  await requireRoom(from, dirname(dirname(to)))
+  // Right after one checkpoint, the next is almost a minute away.
+  const isWhole = (await copyWhileWritten(from, to)) || (await copyWhileWritten(from, to))
   if (!isWhole) await copyWhileHeld(db, from, to)
   // The connection is closed immediately, because a server that stops waits for the processes it shares with.
   await db.close()
 }
 
-/** The server fails when it finds the disk full, so the copy must leave it what its log may take. */
-async function requireRoom(files: string): Promise<void> {
-  let needed = maxLogBytes
+async function requireRoom(files: string, folder: string): Promise<void> {
+  let bytes = 0
   for (const name of await readdir(files, { recursive: true })) {
     const file = await stat(join(files, name)).catch(() => undefined)
-    needed += file?.size ?? 0
+    bytes += file?.size ?? 0
   }
-  const { bavail, bsize } = await statfs(files)
+  const needed = bytes * 1.1 + reservedBytes
+  const { bavail, bsize } = await statfs(folder)
   if (bavail * bsize >= needed) return
-  throw new Error(`The disk has no room for a copy of ${files}: ${Math.ceil(needed / 1024 ** 2)} MB must be free.`)
+  throw new Error(`The disk of ${folder} has no room for a copy: ${Math.ceil(needed / 1024 ** 2)} MB must be free.`)
 }
 
 /**
  * Copies while the server writes. Replaying the log from the last checkpoint mends pages that were written meanwhile, so
- * the log is copied last. False when the next checkpoint came, which removes what this log needs: at most once a minute.
+ * the log is copied last. False when a checkpoint came meanwhile, since it removes log that the copy needs.
  */
 export async function copyWhileWritten(from: string, to: string): Promise<boolean> {
   const readCheckpoint = () => readFile(join(from, 'global/pg_control'))
   const log = join(from, 'pg_wal')
-  const before = await readCheckpoint()
-  await cp(from, to, { ...wholeFolder, filter: (path) => path !== log })
-  await cp(log, join(to, 'pg_wal'), wholeFolder)
-  return before.equals(await readCheckpoint())
+  await rm(to, { recursive: true, force: true })
+  try {
+    const before = await readCheckpoint()
+    await cp(from, to, { ...wholeFolder, filter: (path) => path !== log })
+    await cp(log, join(to, 'pg_wal'), wholeFolder)
+    return before.equals(await readCheckpoint())
+  } catch (error) {
+    // Postgres removed a file, such as a temporary one, before it was copied.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    throw error
+  }
 }
 
 /** Copies while an open transaction keeps the backend, so that nothing is written. If the server stops, the commit fails. */
 async function copyWhileHeld(db: Db, from: string, to: string): Promise<void> {
+  await rm(to, { recursive: true, force: true })
   await db.transaction(async (sql) => {
     await sql`select 1`
-    await rm(to, { recursive: true, force: true })
     await cp(from, to, wholeFolder)
   })
 }

@@ -196,7 +196,7 @@ if (engine === 'embedded') {
     const large = join(files, 'large')
     writeFileSync(large, '')
     truncateSync(large, 8 * 1024 ** 4)
-    expect(await backUp()).toMatch(/^The disk has no room for a copy of .*: 8388\d{3} MB must be free\.$/)
+    expect(await backUp()).toMatch(/^The disk of \/.* has no room for a copy: 9227\d{3} MB must be free\.$/)
     expect(existsSync(copy)).toBe(false)
     rmSync(large)
     await stop()

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyWhileWritten } from '../../src/db/snapshot.ts'
-import { createFolder } from '../program.ts'
+import { createFolder, eventually } from '../program.ts'
 
 const folder = createFolder()
 
@@ -13,25 +13,31 @@ function createFiles(name: string) {
   const control = join(from, 'global/pg_control')
   writeFileSync(control, 'checkpoint 1')
   writeFileSync(join(from, 'pg_wal/1'), '')
-  writeFileSync(join(from, 'base/large'), '')
-  truncateSync(join(from, 'base/large'), 256 * 1024 ** 2)
-  return { from, to: join(folder, `${name}-copy`), control, log: join(from, 'pg_wal/1') }
+  for (let number = 0; number < 2_000; number++) writeFileSync(join(from, 'base', String(number)), '')
+  return { from, to: join(folder, `${name}-copy`), control, log: join(from, 'pg_wal') }
+}
+
+/** Copies, and makes a change while the many files are copied. */
+async function copyDuring(from: string, to: string, change: () => void): Promise<boolean> {
+  const copying = copyWhileWritten(from, to)
+  await eventually(() => existsSync(join(to, 'base')), true)
+  change()
+  return copying
 }
 
 test('the log is copied after what it describes', async () => {
   const { from, to, log } = createFiles('quiet')
-  const copying = copyWhileWritten(from, to)
-  await Bun.sleep(2)
-  writeFileSync(log, 'later')
-  expect(await copying).toBe(true)
+  expect(await copyDuring(from, to, () => writeFileSync(join(log, '1'), 'later'))).toBe(true)
   expect(readdirSync(to).sort()).toEqual(['base', 'global', 'pg_wal'])
   expect(readFileSync(join(to, 'pg_wal/1'), 'utf8')).toBe('later')
 })
 
 test('a copy during which a checkpoint came is not whole', async () => {
   const { from, to, control } = createFiles('busy')
-  const copying = copyWhileWritten(from, to)
-  await Bun.sleep(2)
-  writeFileSync(control, 'checkpoint 2')
-  expect(await copying).toBe(false)
+  expect(await copyDuring(from, to, () => writeFileSync(control, 'checkpoint 2'))).toBe(false)
+})
+
+test('a copy before which a file went away is not whole', async () => {
+  const { from, to, log } = createFiles('gone')
+  expect(await copyDuring(from, to, () => rmSync(log, { recursive: true }))).toBe(false)
 })
