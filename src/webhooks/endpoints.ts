@@ -157,7 +157,7 @@ export const redeliver = (db: Db, clock: Clock, id: string, event: string, actor
   changeLocked(db, clock, id, actor, async (sql, endpoint) => {
     if (endpoint.disabled_at) {
       const message = 'must be enabled'
-      throw invalid('The endpoint is disabled. Enable it first.', [{ path: 'endpoint_id', message }])
+      throw invalid('The endpoint is disabled.', [{ path: 'endpoint_id', message }])
     }
     const answer = isEventId(event) ? await restartDelivery(sql, endpoint, event) : undefined
     if (!answer) throw new ServiceError('not_found', `There is no delivery ${event} of this endpoint.`)

@@ -166,7 +166,7 @@ export const endpointOperations = defineOperations('Webhooks', {
     errors: [422],
     invalid: {
       meaning: 'The endpoint is disabled.',
-      message: 'The endpoint is disabled. Enable it first.',
+      message: 'The endpoint is disabled.',
       example: { details: [{ path: 'endpoint_id', message: 'must be enabled' }] },
     },
     run: ({ db, clock }: Needs, { params, actor }) => redeliver(db, clock, params.endpoint_id, params.event_id, actor),
