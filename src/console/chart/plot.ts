@@ -75,7 +75,8 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
     bands: [{ series: [4, 3], fill: colour('positive-soft') }],
     hooks: {
       draw: [(plot) => events.onDraw(plot)],
-      setCursor: [(plot) => events.onPoint(plot.cursor.idx ?? null)],
+      // A new plot reports its cursor too, which no pointer has moved yet.
+      setCursor: [(plot) => plot.cursor.event && events.onPoint(plot.cursor.idx ?? null)],
       setSelect: [
         (plot) => {
           const { left, width } = plot.select

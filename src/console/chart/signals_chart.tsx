@@ -39,6 +39,8 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
   const columns = toColumns(points, interval)
   const point = index === null ? undefined : points[index]
 
+  useEffect(() => setIndex(null), [points])
+
   useEffect(() => {
     const target = place.current as HTMLDivElement
     const markerTimes = markers.map(({ time }) => new Date(time).getTime() / 1_000)
@@ -75,11 +77,12 @@ export function SignalsChart({ points, interval, markers, nameOf, onZoom, onFlag
     const last = points.length - 1
     const at = index ?? (event.key === 'ArrowLeft' ? points.length : -1)
     const target = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[event.key]
-    if (target === undefined || !plot.current) return
+    if (target === undefined) return
     event.preventDefault()
     const next = Math.min(Math.max(target, 0), last)
-    plot.current.setCursor({ left: plot.current.valToPos(columns.x[next] as number, 'x'), top: 10 })
     setIndex(next)
+    // While it is drawn again, there is none.
+    plot.current?.setCursor({ left: plot.current.valToPos(columns.x[next] as number, 'x'), top: 10 })
   }
 
   return (
