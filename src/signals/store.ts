@@ -168,20 +168,23 @@ export async function findVotes(sql: Sql, votes: Vote[]): Promise<Map<string, nu
 type PastVote = Omit<Vote, 'prompt'> & Pick<SignalToWrite, 'value' | 'metadata'>
 
 /**
- * Replaces the signals of a prompt with these subjects, also in the counts. Returns those of these that had one. The caller
- * has locked the organisation.
+ * Replaces the earlier signals of a prompt with these subjects, also in the counts. Returns those of these that had one,
+ * earlier or later. The caller has locked the organisation.
  */
 export async function replaceVotes<T extends PastVote>(sql: Sql, prompt: Prompt, votes: T[]): Promise<T[]> {
   if (votes.length === 0) return []
   const [row] = await sql<{ numbers: number[] }>`
     select
       to_json(array_agg(v.number)) as numbers, replace_signals(
-        ${prompt.organisationId}, ${prompt.id}, array_agg(v.signal_id), array_agg(g.value), array_agg(g.metadata::jsonb)
+        ${prompt.organisationId}, ${prompt.id}, array_agg(v.signal_id) filter (where v.created_at <= g.at::timestamptz),
+        array_agg(g.value) filter (where v.created_at <= g.at::timestamptz),
+        array_agg(g.metadata::jsonb) filter (where v.created_at <= g.at::timestamptz)
       )
     from find_votes(${votesToJson(votes.map((vote) => ({ ...vote, prompt })))}::text::jsonb) v
     join unnest(
-      ${votes.map(({ value }) => value)}::text[], ${votes.map(({ metadata }) => metadata)}::text[]
-    ) with ordinality g (value, metadata, number) using (number)
+      ${votes.map(({ value }) => value)}::text[], ${votes.map(({ metadata }) => metadata)}::text[],
+      ${votes.map(({ createdAt }) => createdAt.toISOString())}::text[]
+    ) with ordinality g (value, metadata, at, number) using (number)
     where v.signal_id is not null
     having count(*) > 0`
   return row?.numbers.map((number) => votes[number - 1] as T) ?? []

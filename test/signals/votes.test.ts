@@ -307,6 +307,20 @@ test('an import repeated has the votes as the first one had, and tells them from
   }
 })
 
+test('an import leaves a vote alone that is later than its line', async () => {
+  const { db } = service.services
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  const record = createPastRecorder(db, service.clock.now(), prompt)
+  for (const [day, value, expected] of [
+    ['2026-06-12', 'negative', 'negative'],
+    ['2026-06-10', 'positive', 'negative'],
+    ['2026-06-14', 'positive', 'positive'],
+  ] as const) {
+    await record([{ value, subject: 's', metadata: null, createdAt: new Date(day) }])
+    expect((await list()).map((one: Vote) => one.value)).toEqual([expected])
+  }
+})
+
 test.each([
   ['as a whole', 0, 3],
   ['after an interruption after one write', 1, 1],
