@@ -4,6 +4,9 @@ import { readSchemaVersion } from '../db/migrations.ts'
 import { formatHeader, formatLine } from './format.ts'
 import { beginSnapshot, estimateRows, listTables, readRows, selectSequences } from './store.ts'
 
+/** A service that backs up before it migrates gives its transactions seconds. */
+const unhurried = { deadline: Number.POSITIVE_INFINITY }
+
 /** Writes a snapshot of the whole database, and returns the number of rows. `expected` is an estimate. */
 export function writeBackup(
   db: Db,
@@ -31,5 +34,5 @@ export function writeBackup(
     for (const { name, value } of await selectSequences(sql)) await write(formatLine({ sequence: name, value }))
     await write(formatLine({ end: rows }))
     return rows
-  })
+  }, unhurried)
 }

@@ -113,12 +113,12 @@ export async function requireSchema(sql: Sql, migrations: Migration[], isRunning
 }
 
 function rejectUnknown(applied: Applied[], migrations: Migration[]): void {
+  rejectOthers(applied, migrations)
   if (applied.length > migrations.length) {
     throw new SchemaError(
       `The database has schema version ${applied.length}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,
     )
   }
-  rejectOthers(applied, migrations)
 }
 
 function rejectOthers(applied: Applied[], migrations: Migration[]): void {

@@ -11,7 +11,7 @@ import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sq
 import { DataDirInUse, hasFiles, rejectForeignDataDir, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { isPostgresError, isRejectedByPooler, reasonOf } from './errors.ts'
-import { type BackUp, migrate, requireSchema, SchemaError } from './migrations.ts'
+import { type BackUp, migrate, readSchemaVersion, requireSchema, SchemaError } from './migrations.ts'
 import { rejectMixingPooler, requireSettings } from './pooler.ts'
 import { createPrimary } from './primary.ts'
 import { parseTls } from './tls.ts'
@@ -34,14 +34,19 @@ const maxSocketPath = 107
 
 const controlSocket = (dataDir: string) => join(dataDir, 'control.sock')
 
-/** Opens the configured database and requires this program's schema; the embedded one is migrated to it. */
+/**
+ * Opens the configured database and requires this program's schema. An embedded one is migrated to it, unless a server is
+ * running on it: as with Postgres, that is then for its operator to do.
+ */
 export async function openDatabase(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) {
     return openServer(config.DATABASE_URL, options, (sql) => requireSchema(sql, migrations))
   }
-  const db = await openAny(config, options)
+  const { db, isShared } = await openDataDir(config.DATA_DIR, options)
   try {
-    await migrate(db, migrations, options.backUp)
+    const isInUse = isShared && (await readSchemaVersion(db.sql)) > 0
+    if (isInUse) await requireSchema(db.sql, migrations)
+    else await migrate(db, migrations, options.backUp)
     return db
   } catch (error) {
     await db.close()

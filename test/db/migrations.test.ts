@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { writeBackup } from '../../src/backup/write.ts'
+import { systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
 import { type Migration, migrate } from '../../src/db/migrations.ts'
@@ -115,6 +117,19 @@ test('every command rejects a database whose migrations differ from the programâ
   // The table of another program.
   await use((db) => db.sql.script('alter table schema_migrations drop column sha256'))
   expect(errorLineOf(await run(['migrate'], { settings }))).toBe(line(migrations[0]?.name))
+  // It has more migrations than this program.
+  await use((db) => db.sql`insert into schema_migrations (version, name) values (1000, 'the last')`)
+  expect(errorLineOf(await run(['orgs', 'list'], { settings }))).toBe(line(migrations[0]?.name))
+})
+
+test('a backup before a migration may take longer than a service gives its transactions', async () => {
+  const { settings } = await openOwn()
+  const queryTimeoutMs = 1_000
+  const db = await openAny(readConfig({}, settings), { queryTimeoutMs, maxConnections: 1, whenInUse: 'fail' })
+  const startedAt = performance.now()
+  expect(await writeBackup(db, systemClock, 'test', () => Bun.sleep(50))).toBeGreaterThanOrEqual(0)
+  expect(performance.now() - startedAt).toBeGreaterThan(queryTimeoutMs)
+  await db.close()
 })
 
 test('an older schema: the embedded engine is brought up, Postgres waits for its operator', async () => {
@@ -151,7 +166,11 @@ if (engine === 'embedded') {
     const older = migrations.slice(0, -1)
     const restoreOlder = (db: Db) => db.sql.script(emptied).then(() => migrate(db, older))
     await use(restoreOlder)
-    for (const number of [1, 2, 3]) writeFileSync(join(folder, `before-${number}.backup`), '')
+    for (const [age, number] of [3, 2, 99].entries()) {
+      const older = join(folder, `before-${number}.backup`)
+      writeFileSync(older, '')
+      utimesSync(older, 1_000 - age, 1_000 - age)
+    }
     const file = join(folder, `before-${last}.backup`)
     // As when there is no room for it.
     mkdirSync(file)
@@ -174,6 +193,17 @@ if (engine === 'embedded') {
     await operator.one('restore', file)
     expect(await operator.json('orgs', 'list')).toMatchObject([{ name: 'Kept' }])
     expect(await use(versions)).toHaveLength(last)
+  })
+
+  test('a command of a newer release does not migrate the database of a running server', async () => {
+    const { settings, use } = await openOwn()
+    const server = await startServer(settings)
+    await use((db) => db.sql`delete from schema_migrations where version = ${migrations.length}`)
+    expect(errorLineOf(await run(['orgs', 'list'], { settings }))).toMatch(
+      /^The database has schema version \d+, this /,
+    )
+    expect(await use(versions)).toHaveLength(migrations.length - 1)
+    expect(await server.stop()).toBe(0)
   })
 }
 
