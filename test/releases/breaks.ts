@@ -1,7 +1,7 @@
 // What an interface no longer promises to those who use an older one.
+import { isDeepStrictEqual } from 'node:util'
 import type { OpenAPIV3 } from 'openapi-types'
 import type { Interface } from '../../scripts/interface.ts'
-import { parseUsage } from '../../src/cli/grammar.ts'
 import { withoutNames } from '../contract.ts'
 
 type Schema = OpenAPIV3.SchemaObject
@@ -23,11 +23,13 @@ export const findBreaks = (old: Interface, now: Interface): string[] => [
     .map((name) => `metric ${name} is ${now.metrics[name] ? `a ${now.metrics[name]}` : 'removed'}`),
 ]
 
-export function findDocumentBreaks(old: OpenAPIV3.Document, now: OpenAPIV3.Document): string[] {
+function findDocumentBreaks(old: OpenAPIV3.Document, now: OpenAPIV3.Document): string[] {
   const [before, after] = [operationsOf(old), operationsOf(now)]
   const types = keys(old.components?.schemas).filter((name) => !now.components?.schemas?.[name])
+  const schemesOf = ({ components }: OpenAPIV3.Document) => ({ properties: components?.securitySchemes }) as Schema
   return [
     ...types.map((name) => `schema ${name} removed`),
+    ...compareSchemas(schemesOf(old), schemesOf(now), 'security scheme', ofResponses),
     ...keys(before).flatMap((name) => {
       const [was, is] = [before[name] as Operation, after[name]]
       return is ? compareOperations(was, is).map((text) => `${name}: ${text}`) : [`${name} removed`]
@@ -54,87 +56,102 @@ function readOperations(document: OpenAPIV3.Document): Record<string, Operation>
 }
 
 function compareOperations(old: Operation, now: Operation): string[] {
-  const nameOf = (one: OpenAPIV3.ParameterObject) => `${one.in} parameter ${one.name}`
-  const named = (one: Operation) => new Map(one.parameters?.map((parameter) => [nameOf(parameter), parameter]))
-  const [before, after] = [named(old), named(now)]
   return [
     ...(old.operationId === now.operationId ? [] : [`operationId ${old.operationId} removed`]),
-    ...[...before].flatMap(([name, { schema }]) => {
-      const other = after.get(name)
-      return other ? narrowings(schema as Schema, other.schema as Schema, name) : [`${name} removed`]
-    }),
-    ...[...after]
-      .filter(([name, one]) => one.required && !before.get(name)?.required)
-      .map(([name]) => `${name} required`),
+    ...(isDeepStrictEqual(old.security, now.security) ? [] : ['has another security']),
+    ...compareSchemas(parametersOf(old), parametersOf(now), 'parameter', ofRequests),
     ...(now.requestBody?.required && !old.requestBody?.required ? ['body required'] : []),
-    ...compareContents(old.requestBody?.content, now.requestBody?.content, 'body', narrowings),
+    ...compareContents(old.requestBody?.content, now.requestBody?.content, 'body', ofRequests),
     ...keys(old.responses).flatMap((status) => {
       const [was, is] = [old.responses[status], now.responses[status]]
       if (!is) return [`status ${status} removed`]
-      const headers = keys(was?.headers).filter((name) => !is.headers?.[name])
       return [
-        ...headers.map((name) => `${status} header ${name} removed`),
-        ...compareContents(was?.content, is.content, status, losses),
+        ...compareSchemas(objectOf(was?.headers), objectOf(is.headers), `${status} header`, ofResponses),
+        ...compareContents(was?.content, is.content, status, ofResponses),
       ]
     }),
   ]
 }
 
-type Compare = (old: Schema, now: Schema, place: string) => string[]
+const parametersOf = ({ parameters = [] }: Operation) =>
+  objectOf(Object.fromEntries(parameters.map((one) => [`${one.in} ${one.name}`, one])))
 
-const compareContents = (
-  old: Content | undefined,
-  now: Content | undefined,
-  place: string,
-  compare: Compare,
-): string[] =>
+/** Parameters and headers as the fields of an object. */
+function objectOf(named: object = {}): Schema {
+  const entries = Object.entries(named as Record<string, OpenAPIV3.ParameterObject>)
+  return {
+    properties: Object.fromEntries(entries.map(([name, { schema }]) => [name, schema as Schema])),
+    required: entries.filter(([, { required }]) => required).map(([name]) => name),
+  }
+}
+
+const compareContents = (old: Content | undefined, now: Content | undefined, place: string, rules: Rules): string[] =>
   keys(old).flatMap((type) => {
     const [was, is] = [old?.[type]?.schema as Schema, now?.[type]?.schema as Schema]
-    return is ? compare(was, is, place) : [`${place} ${type} removed`]
+    return is ? compareSchemas(was, is, place, rules) : [`${place} ${type} removed`]
   })
 
-const isAtLeast = ['minLength', 'minimum', 'minItems', 'minProperties'] as const
-const isAtMost = ['maxLength', 'maximum', 'maxItems', 'maxProperties'] as const
-const isExactly = ['pattern', 'format', 'multipleOf', 'uniqueItems'] as const
+/** By keyword of a schema, whether a change breaks something. Any change of a keyword without a rule does. */
+// biome-ignore lint/suspicious/noExplicitAny: each keyword has its own type
+type Rules = Record<string, (old: any, now: any) => boolean>
 
-/** What the new schema rejects that the old one accepted, for what clients send. */
-export function narrowings(old: Schema, now: Schema, place: string): string[] {
-  const found = (isNarrower: boolean, what: string) => (isNarrower ? [`${place} ${what}`] : [])
-  const values = old.enum?.filter((value) => now.enum && !now.enum.includes(value)) ?? []
-  return [
-    ...found(old.type !== now.type, `is ${now.type}, not ${old.type}`),
-    ...found(Boolean(old.nullable && !now.nullable), 'rejects null'),
-    ...found(values.length > 0 || Boolean(now.enum && !old.enum), `rejects ${values.join(', ') || 'other values'}`),
-    ...isAtLeast.flatMap((name) => found((now[name] ?? -Infinity) > (old[name] ?? -Infinity), `has a larger ${name}`)),
-    ...isAtMost.flatMap((name) => found((now[name] ?? Infinity) < (old[name] ?? Infinity), `has a smaller ${name}`)),
-    ...isExactly.flatMap((name) => found(now[name] !== undefined && now[name] !== old[name], `has another ${name}`)),
-    ...found(old.additionalProperties !== false && now.additionalProperties === false, 'rejects other fields'),
-    ...(now.required ?? []).flatMap((name) => found(!old.required?.includes(name), `requires ${name}`)),
-    ...compareParts(old, now, place, narrowings),
-  ]
+const forEach = (keywords: string[], rule: Rules[string]): Rules =>
+  Object.fromEntries(keywords.map((keyword) => [keyword, rule]))
+const never = () => false
+const always = () => true
+const lacks = (old: unknown[] = [], now: unknown[] = []) => old.some((one) => !now.includes(one))
+
+const lowerBounds = ['minLength', 'minimum', 'minItems', 'minProperties']
+const upperBounds = ['maxLength', 'maximum', 'maxItems', 'maxProperties']
+const otherLimits = ['pattern', 'multipleOf', 'uniqueItems', 'exclusiveMinimum', 'exclusiveMaximum']
+const ofBoth: Rules = {
+  ...forEach(['title', 'description', 'example', 'deprecated'], never),
+  // What is inside of these is compared on its own.
+  properties: never,
+  items: (old, now) => !old !== !now,
 }
 
-/** What the new schema no longer promises, for what clients get. Fields and values may be added. */
-export function losses(old: Schema, now: Schema, place: string): string[] {
-  const found = (isLost: boolean, what: string) => (isLost ? [`${place} ${what}`] : [])
-  return [
-    ...found(old.type !== now.type, `is ${now.type}, not ${old.type}`),
-    ...found(Boolean(now.nullable && !old.nullable), 'can be null'),
-    ...found(old.format !== now.format, `has another format`),
-    ...(old.required ?? []).flatMap((name) =>
-      found(Boolean(now.properties?.[name]) && !now.required?.includes(name), `may lack ${name}`),
-    ),
-    ...compareParts(old, now, place, losses),
-  ]
+/** What clients send must not be rejected. */
+const ofRequests: Rules = {
+  ...ofBoth,
+  ...forEach(lowerBounds, (old = -Infinity, now = -Infinity) => now > old),
+  ...forEach(upperBounds, (old = Infinity, now = Infinity) => now < old),
+  ...forEach([...otherLimits, 'format'], (_, now) => now !== undefined),
+  nullable: (old, now) => old && !now,
+  enum: (old, now) => now && (!old || lacks(old, now)),
+  required: (old, now) => lacks(now, old),
 }
 
-function compareParts(old: Schema, now: Schema, place: string, compare: Compare): string[] {
+/** What clients get must be what they expect. Fields and values may be added. */
+const ofResponses: Rules = {
+  ...ofBoth,
+  ...forEach([...lowerBounds, ...upperBounds, ...otherLimits], never),
+  nullable: (old, now) => now && !old,
+  enum: lacks,
+  required: lacks,
+}
+
+type Keyword = keyof Schema
+
+function compareSchemas(old: Schema, now: Schema, place: string, rules: Rules): string[] {
+  const changed = [...new Set([...keys(old), ...keys(now)])].filter(
+    (name) => !isDeepStrictEqual(old[name as Keyword], now[name as Keyword]),
+  )
+  const broken = changed.filter((name) => (rules[name] ?? always)(old[name as Keyword], now[name as Keyword]))
+  const show = (schema: Schema, name: string) => JSON.stringify(schema[name as Keyword])
   const fields = keys(old.properties).flatMap((name) => {
     const [was, is] = [old.properties?.[name] as Schema, now.properties?.[name] as Schema | undefined]
-    return is ? compare(was, is, `${place}/${name}`) : [`${place}/${name} removed`]
+    return is ? compareSchemas(was, is, `${place}/${name}`, rules) : [`${place}/${name} removed`]
   })
-  if (!('items' in old && 'items' in now)) return fields
-  return [...fields, ...compare(old.items as Schema, now.items as Schema, `${place}/0`)]
+  const items =
+    'items' in old && 'items' in now
+      ? compareSchemas(old.items as Schema, now.items as Schema, `${place}/0`, rules)
+      : []
+  return [
+    ...broken.map((name) => `${place}: ${name} was ${show(old, name)}, is ${show(now, name)}`),
+    ...fields,
+    ...items,
+  ]
 }
 
 const findSettingBreaks = (old: Interface['settings'], now: Interface['settings']): string[] =>
@@ -147,39 +164,34 @@ const findSettingBreaks = (old: Interface['settings'], now: Interface['settings'
     ]
   })
 
+/** A part of a usage line: a bracket, an option with its value and its alternatives, or a word. */
+const partPattern = /\[[^\]]+\]…?|--\S+( [^-[\s]\S*)*|\S+/g
+
 function findCommandBreaks(old: string[], now: string[]): string[] {
   const nameOf = (usage: string) => /^[a-z]+( [a-z][a-z-]*)*/.exec(usage)?.[0] as string
-  const after = new Map(now.map((usage) => [nameOf(usage), parseUsage(usage)]))
+  const partsOf = (usage: string) => {
+    const parts = usage.slice(nameOf(usage).length).match(partPattern) ?? []
+    const words = parts.filter((part) => !/^\[?--/.test(part))
+    return parts.map((part) => ({ part, index: words.indexOf(part) }))
+  }
+  const after = new Map(now.map((usage) => [nameOf(usage), partsOf(usage)]))
   return old.flatMap((usage) => {
-    const [name, was] = [nameOf(usage), parseUsage(usage)]
-    const is = after.get(name)
+    const [name, was, is] = [nameOf(usage), partsOf(usage), after.get(nameOf(usage))]
     if (!is) return [`command ${name} removed`]
-    const isKnown = (option: { name: string }) => was.options.find((one) => one.name === option.name)
-    const missing = was.options.filter((option) => !is.options.some((one) => one.name === option.name))
-    const required = is.options.filter((option) => option.isRequired && !isKnown(option)?.isRequired)
-    const changed = is.options.filter((option) => {
-      const known = isKnown(option)
-      return known && ((known.value === null) !== (option.value === null) || (known.multiple && !option.multiple))
-    })
-    const choices = was.options.flatMap(({ name, value }) => {
-      const other = is.options.find((one) => one.name === name)?.value ?? ''
-      return /^[a-z_]+\|/.test(value ?? '')
-        ? (value ?? '')
-            .split('|')
-            .filter((one) => !other.split('|').includes(one))
-            .map((one) => `--${name} ${one}`)
-        : []
-    })
+    const lost = was.filter((one) => !is.some((other) => other.index === one.index && covers(other.part, one.part)))
+    const added = is.filter((one) => !was.some((other) => other.index === one.index && covers(one.part, other.part)))
     return [
-      ...missing.map((option) => `command ${name} --${option.name} removed`),
-      ...required.map((option) => `command ${name} --${option.name} required`),
-      ...changed.map((option) => `command ${name} --${option.name} takes another value`),
-      ...choices.map((choice) => `command ${name} ${choice} removed`),
-      ...(is.least > was.least || is.positionals.length < was.positionals.length
-        ? [`command ${name} takes other words`]
-        : []),
+      ...lost.map(({ part }) => `command ${name} no longer takes ${part}`),
+      ...added.filter(({ part }) => !part.startsWith('[')).map(({ part }) => `command ${name} requires ${part}`),
     ]
   })
+}
+
+/** Whether all that the old part of a usage line allows is allowed by the new one. */
+function covers(now: string, old: string): boolean {
+  const alternatives = (part: string) => part.replace(/^\[|\]…?$/g, '').split('|')
+  const keeps = (sign: RegExp) => sign.test(now) || !sign.test(old)
+  return keeps(/^\[/) && keeps(/…$/) && !lacks(alternatives(old), alternatives(now))
 }
 
 /** The shape of an event: its fields, with their types. Lists have the shape of their first item. */
