@@ -21,10 +21,10 @@ import { useReceiver } from '../webhooks/receiver.ts'
 import { type Answers, readAnswers } from './answers.ts'
 import { shapeOf } from './breaks.ts'
 import { type Everything, frozenAt, useEverything } from './everything.ts'
+import { isFreezing } from './freezing.ts'
 
 type Frozen = Everything & { answers: Answers }
 
-const isFreezing = process.env.FREEZE === 'yes'
 const release = join(import.meta.dir, '1.0')
 const file = (name: string) => join(release, name)
 const names = {

@@ -6,13 +6,14 @@ import { type Interface, readInterface } from '../../scripts/interface.ts'
 import { hashOf } from '../../src/db/migrations.ts'
 import { migrations } from '../../src/platform.ts'
 import { findBreaks } from './breaks.ts'
+import { isFreezing, requireUnreleased } from './freezing.ts'
 
 const folder = join(import.meta.dir, '1.0')
 const now = await readInterface()
 const hashes = Object.fromEntries(migrations.map((migration) => [migration.name, hashOf(migration)]))
 const { document, ...others } = now
 
-if (process.env.FREEZE === 'yes') {
+if (isFreezing) {
   mkdirSync(folder, { recursive: true })
   const write = (name: string, value: object, indent?: number) =>
     writeFileSync(join(folder, name), `${JSON.stringify(value, null, indent)}\n`)
@@ -177,6 +178,12 @@ test.each([
   ['serve --plan free [--origin O]', 'serve --plan free|team [--origin O|all]…'],
 ])('a change of the command %s to %s breaks nothing', (old, changed) => {
   expect(findBreaks({ ...now, commands: [old] }, { ...now, commands: [changed] })).toEqual([])
+})
+
+test('nothing is frozen after the release of 1.0', () => {
+  requireUnreleased('# Changelog\n\n## 1.0.0 (unreleased)\n')
+  const released = '# Changelog\n\n## 1.1.0 (unreleased)\n\n## 1.0.0 (2026-12-01)\n'
+  expect(() => requireUnreleased(released)).toThrow('1.0.0 is released')
 })
 
 test('what is added breaks nothing', () => {
