@@ -45,10 +45,11 @@ export async function compile(outfile: string, target?: Target): Promise<string[
 }
 
 function commit(): string {
+  // For an archive, or an image without git.
+  if (process.env.BUILD_COMMIT) return process.env.BUILD_COMMIT
   try {
     return execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { encoding: 'utf8', stdio: 'pipe' }).trim()
   } catch {
-    // Built from an archive, or in an image without git.
-    return process.env.BUILD_COMMIT ?? 'unknown'
+    return 'unknown'
   }
 }

@@ -70,11 +70,15 @@ export async function writeImage(binaries: Record<Architecture, Uint8Array>): Pr
     mediaType: 'application/vnd.oci.image.index.v1+json',
     manifests,
   })
-  const named = { ...nested, annotations: { 'org.opencontainers.image.ref.name': version } }
+  const annotations = {
+    'org.opencontainers.image.ref.name': version,
+    // The name under which Docker's containerd store loads it.
+    'io.containerd.image.name': `docker.io/library/prompt-signals:${version}`,
+  }
   const json = (value: object) => ({ content: Buffer.from(JSON.stringify(value)) })
   return writeTar({
     ...files,
-    'index.json': json({ schemaVersion: 2, manifests: [named] }),
+    'index.json': json({ schemaVersion: 2, manifests: [{ ...nested, annotations }] }),
     'oci-layout': json({ imageLayoutVersion: '1.0.0' }),
   })
 }
@@ -89,9 +93,22 @@ function readConfig(dockerfile: string): object {
     Env: read('ENV').split(' '),
     Entrypoint: JSON.parse(read('ENTRYPOINT')),
     Cmd: JSON.parse(read('CMD')),
+    Healthcheck: readHealthcheck(read('HEALTHCHECK')),
     Volumes: { [read('VOLUME')]: {} },
     WorkingDir: '/home/nonroot',
     Labels: { 'org.opencontainers.image.version': version, 'org.opencontainers.image.licenses': 'MIT' },
+  }
+}
+
+/** Not in the specification of OCI, but Docker obeys it. */
+function readHealthcheck(instruction: string): object {
+  const [options = '', command = ''] = instruction.split(' CMD ')
+  const read = (name: string) => Number(new RegExp(`--${name}=(\\d+)s`).exec(options)?.[1]) * 1e9
+  return {
+    Test: ['CMD', ...JSON.parse(command)],
+    Interval: read('interval'),
+    Timeout: read('timeout'),
+    StartPeriod: read('start-period'),
   }
 }
 

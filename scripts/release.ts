@@ -1,9 +1,10 @@
 // Makes dist/release: for each platform the binary and the list of its components; both clients; the image; the licences; the notes;
 // what installs it; and SHA256SUMS of all, signed if there is a key. The same commit gives the same bytes anywhere.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { hash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { version } from '../package.json'
 import { packPython, packTypescript } from './clients.ts'
 import { compile, targets } from './compile.ts'
@@ -11,6 +12,9 @@ import { writeImage } from './image.ts'
 import { describeComponents, describeLicences, findPackages } from './packages.ts'
 
 const folder = 'dist/release'
+const key = process.env.MINISIGN_KEY && resolve(process.env.MINISIGN_KEY)
+if (key && !existsSync(key)) throw new Error(`MINISIGN_KEY: there is no file ${key}`)
+checkCommit()
 await rm(folder, { recursive: true, force: true })
 await mkdir(folder, { recursive: true })
 const write = (name: string, content: string | Uint8Array) => writeFile(join(folder, name), content)
@@ -41,6 +45,14 @@ await write('SHA256SUMS', text)
 console.log(text.trimEnd())
 sign()
 
+/** The commit that the binaries name must have what they were built from. */
+function checkCommit(): void {
+  if (process.env.BUILD_COMMIT) return
+  const { status, stdout } = spawnSync('git', ['status', '--porcelain'], { encoding: 'utf8' })
+  if (status !== 0) throw new Error('The commit is unknown: release from a clone, or set BUILD_COMMIT')
+  if (stdout !== '') throw new Error(`Commit these changes, or set BUILD_COMMIT:\n${stdout.trimEnd()}`)
+}
+
 /** The part of the changelog about this version. */
 function readNotes(changelog: string): { notes: string; date: string } {
   const [part = ''] = changelog.split(/^## /m).filter((one) => one.startsWith(`${version} (`))
@@ -52,8 +64,7 @@ function readNotes(changelog: string): { notes: string; date: string } {
 function sign(): void {
   const run = (program: string, ...args: string[]) =>
     execFileSync(program, args, { cwd: folder, stdio: ['inherit', 'inherit', 'inherit'] })
-  const { MINISIGN_KEY } = process.env
-  if (MINISIGN_KEY) run('minisign', '-S', '-s', MINISIGN_KEY, '-t', `prompt-signals ${version}`, '-m', 'SHA256SUMS')
+  if (key) run('minisign', '-S', '-s', key, '-t', `prompt-signals ${version}`, '-m', 'SHA256SUMS')
   else if (Bun.which('cosign')) run('cosign', 'sign-blob', '--yes', '--bundle', 'SHA256SUMS.bundle', 'SHA256SUMS')
   else console.log('SHA256SUMS is not signed: set MINISIGN_KEY, or put cosign on the PATH')
 }

@@ -44,6 +44,20 @@ test('install.sh installs what SHA256SUMS names, again too, and nothing that was
   expect(readFileSync(installed, 'utf8')).toBe('second')
 })
 
+test('a release needs a commit that has the files, and the key that is to sign it', async () => {
+  const folder = createFolder()
+  const release = async (env = {}) => {
+    const command = [process.execPath, join(root, 'scripts/release.ts')]
+    return (await run(command, folder, { BUILD_COMMIT: '', MINISIGN_KEY: '', ...env })).stderr
+  }
+  expect(await release()).toContain('The commit is unknown')
+  await run(['git', 'init'], folder)
+  writeFileSync(join(folder, 'new'), '')
+  expect(await release()).toContain('?? new')
+  const stderr = await release({ BUILD_COMMIT: 'test', MINISIGN_KEY: 'key' })
+  expect(stderr).toContain(`there is no file ${join(folder, 'key')}`)
+})
+
 test('the wheel of the Python client is one, with its version', async () => {
   const { name, content } = await packPython()
   const folder = createFolder()
@@ -75,7 +89,8 @@ testInFullRun(
     // In the place of the program that signs.
     const programs = createFolder()
     writeFileSync(join(programs, 'minisign'), '#!/bin/sh\necho "$@" > SHA256SUMS.minisig\n', { mode: 0o755 })
-    const env = { BUILD_COMMIT: 'test', MINISIGN_KEY: '/the/key', PATH: `${programs}:${process.env.PATH}` }
+    writeFileSync(join(programs, 'key'), '')
+    const env = { BUILD_COMMIT: 'test', MINISIGN_KEY: join(programs, 'key'), PATH: `${programs}:${process.env.PATH}` }
     const release = async (folder: string) => {
       for (const file of tracked) {
         mkdirSync(dirname(join(folder, file)), { recursive: true })
@@ -83,7 +98,7 @@ testInFullRun(
       }
       const { status, stderr } = await run([process.execPath, 'run', 'release'], folder, env)
       if (status !== 0) throw new Error(stderr)
-      expect(readFileSync(join(folder, 'dist/release/SHA256SUMS.minisig'), 'utf8')).toContain('/the/key')
+      expect(readFileSync(join(folder, 'dist/release/SHA256SUMS.minisig'), 'utf8')).toContain(env.MINISIGN_KEY)
       return readFileSync(join(folder, 'dist/release/SHA256SUMS'), 'utf8')
     }
     const folder = createFolder()
@@ -106,7 +121,9 @@ async function runImage(archive: string): Promise<void> {
   await must('tar', '-xf', archive)
   const readBlob = ({ digest }: { digest: string }) =>
     JSON.parse(readFileSync(join(layout, 'blobs', digest.replace(':', '/')), 'utf8'))
-  const { manifests } = readBlob(JSON.parse(readFileSync(join(layout, 'index.json'), 'utf8')).manifests[0])
+  const [index] = JSON.parse(readFileSync(join(layout, 'index.json'), 'utf8')).manifests
+  expect(index.annotations['io.containerd.image.name']).toBe(`docker.io/library/prompt-signals:${version}`)
+  const { manifests } = readBlob(index)
   const architecture = process.arch === 'x64' ? 'amd64' : 'arm64'
   const manifest = readBlob(
     manifests.find((one: { platform: { architecture: string } }) => one.platform.architecture === architecture),
@@ -117,6 +134,12 @@ async function runImage(archive: string): Promise<void> {
   const { config } = readBlob(manifest.config)
   expect(config).toMatchObject({ User: '65532', Cmd: ['serve'] })
   expect(config.Env).toContain('REQUIRE_DATABASE=on')
+  expect(config.Healthcheck).toEqual({
+    Test: ['CMD', '/prompt-signals', 'healthcheck', '--live'],
+    Interval: 10e9,
+    Timeout: 5e9,
+    StartPeriod: 10e9,
+  })
   chmodSync(filesystem, 0o755)
   mkdirSync(join(filesystem, 'proc'))
   const enter = `mount -t proc proc ${filesystem}/proc && exec chroot --userspec=${config.User}:${config.User} ${filesystem}`
