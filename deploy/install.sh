@@ -15,8 +15,13 @@ unit=prompt-signals.service
 root=${DESTDIR:-}
 user=prompt-signals
 
+case $source in
+  http://* | https://*)
+    command -v curl >/dev/null || { echo 'A URL needs curl: install it, or give a folder.' >&2; exit 1; } ;;
+esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 for file in SHA256SUMS "$binary" "$unit"; do
   case $source in
     http://* | https://*) curl --fail --silent --show-error --location --output "$work/$file" "$source/$file" ;;
@@ -24,7 +29,7 @@ for file in SHA256SUMS "$binary" "$unit"; do
   esac
 done
 for file in "$binary" "$unit"; do
-  (cd "$work" && grep "  $file\$" SHA256SUMS | sha256sum --check --status 2>/dev/null) || {
+  (cd "$work" && grep "  $file\$" SHA256SUMS | sha256sum -c >/dev/null 2>&1) || {
     echo "$file is not the one that SHA256SUMS names. Nothing was installed." >&2
     exit 1
   }
@@ -40,11 +45,31 @@ install -m 644 "$work/$unit" "$root/etc/systemd/system/$unit"
 id "$user" >/dev/null 2>&1 || useradd --system --shell /usr/sbin/nologin "$user"
 install -d -o "$user" -m 700 /var/lib/prompt-signals
 systemctl daemon-reload
-if systemctl is-active --quiet "$unit"; then
-  # An embedded database is backed up and migrated at the start.
-  systemctl restart "$unit"
-  exit 0
-fi
-echo 'Settings: /etc/prompt-signals.env. Without DATABASE_URL, create the database once:'
-echo "  sudo -u $user DATA_DIR=/var/lib/prompt-signals prompt-signals init"
-echo 'Then: systemctl enable --now prompt-signals'
+case $(systemctl is-active "$unit") in
+  # One that keeps failing is activating most of the time.
+  active | activating | reloading) ;;
+  *)
+    echo 'Settings: /etc/prompt-signals.env. Without DATABASE_URL, create the database once:'
+    echo "  sudo -u $user DATA_DIR=/var/lib/prompt-signals /usr/local/bin/prompt-signals init"
+    echo 'Then: systemctl enable --now prompt-signals'
+    exit 0
+    ;;
+esac
+
+# Asks with the environment of the process: settings may come from the unit too.
+answers() {
+  pid=$(systemctl show --property MainPID --value "$unit")
+  xargs -0 sh -c 'exec env -i "$@" /usr/local/bin/prompt-signals healthcheck --live' sh \
+    >/dev/null 2>&1 <"/proc/$pid/environ"
+}
+systemctl restart "$unit"
+# An embedded database is backed up and migrated at the start, which may take minutes.
+tries=300
+until answers; do
+  tries=$((tries - 1))
+  if [ "$tries" = 0 ] || ! systemctl is-active --quiet "$unit"; then
+    echo "$version is installed, but the service does not answer: journalctl -u prompt-signals says why." >&2
+    exit 1
+  fi
+  sleep 1
+done

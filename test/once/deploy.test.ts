@@ -20,7 +20,9 @@ test('the user that docs/operating.md runs commands as is the one that the unit 
   const commands = read('docs/operating.md').match(/^.*DATA_DIR=\/var\/lib\/prompt-signals .*$/gm) ?? []
   expect(commands).toHaveLength(2)
   for (const command of commands) {
-    expect(command).toMatch(new RegExp(`^sudo (-E )?-u ${user} DATA_DIR=/var/lib/${folder} prompt-signals `))
+    expect(command).toMatch(
+      new RegExp(`^sudo (-E )?-u ${user} DATA_DIR=/var/lib/${folder} /usr/local/bin/prompt-signals `),
+    )
   }
 })
 

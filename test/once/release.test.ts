@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, onTestFinished, test } from 'bun:test'
 import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { version } from '../../package.json'
@@ -17,21 +17,22 @@ async function run(command: string[], cwd: string, env = {}) {
 const machine = process.arch === 'x64' ? 'x64' : 'arm64'
 const binary = `prompt-signals-${version}-linux-${machine}`
 
+function publish(release: string, text: string): void {
+  writeFileSync(join(release, binary), text)
+  cpSync(join(root, 'deploy/prompt-signals.service'), join(release, 'prompt-signals.service'))
+  // Beside it is another file whose name begins like its.
+  writeFileSync(
+    join(release, 'SHA256SUMS'),
+    Bun.spawnSync(['sh', '-c', `cd ${release} && sha256sum prompt-signals*; echo '0  ${binary}.cdx.json'`]).stdout,
+  )
+}
+
 test('install.sh installs what SHA256SUMS names, again too, and nothing that was changed', async () => {
   const [release, target] = [createFolder(), createFolder()]
   const installed = join(target, 'usr/local/bin/prompt-signals')
-  const publish = (text: string) => {
-    writeFileSync(join(release, binary), text)
-    cpSync(join(root, 'deploy/prompt-signals.service'), join(release, 'prompt-signals.service'))
-    // Beside it is another file whose name begins like its.
-    writeFileSync(
-      join(release, 'SHA256SUMS'),
-      Bun.spawnSync(['sh', '-c', `cd ${release} && sha256sum prompt-signals*; echo '0  ${binary}.cdx.json'`]).stdout,
-    )
-  }
   const install = () => run(['sh', join(root, 'deploy/install.sh'), version, release], target, { DESTDIR: target })
   for (const text of ['first', 'second']) {
-    publish(text)
+    publish(release, text)
     expect(await install()).toEqual({ status: 0, stdout: '', stderr: '' })
     expect([readFileSync(installed, 'utf8'), statSync(installed).mode & 0o777]).toEqual([text, 0o755])
   }
@@ -42,6 +43,45 @@ test('install.sh installs what SHA256SUMS names, again too, and nothing that was
   writeFileSync(join(release, 'SHA256SUMS'), '')
   expect(await install()).toEqual({ status: 1, stdout: '', stderr })
   expect(readFileSync(installed, 'utf8')).toBe('second')
+})
+
+test.each([
+  ['answers in the end', 'active', 0],
+  ['fails again', 'activating', 1],
+])('install.sh restarts a failing service, which %s', async (_, state, status) => {
+  const [release, target, programs] = [createFolder(), createFolder(), createFolder()]
+  const add = (name: string, text: string) =>
+    writeFileSync(join(programs, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+  add('id', '')
+  add('install', `[ "$1" = -d ] || exec ${Bun.which('install')} "$@"`)
+  // Of a service with a setting that only its process has.
+  const service = Bun.spawn(['sleep', '60'], { env: { PATH: process.env.PATH, PORT: '47 & 11' } })
+  onTestFinished(() => service.kill())
+  add(
+    'systemctl',
+    `echo "$@" >> calls
+case $1 in
+  restart) echo ${state} > state ;;
+  show) echo ${service.pid} ;;
+  is-active) [ "$2" = --quiet ] || cat state; grep -qx active state ;;
+esac`,
+  )
+  writeFileSync(join(target, 'state'), 'activating\n')
+  publish(release, '#!/bin/sh\necho "$PORT $*" >> asked\n[ "$(wc -l < asked)" = 2 ]\n')
+  const script = readFileSync(join(root, 'deploy/install.sh'), 'utf8').replaceAll(
+    /\/(usr\/local|etc\/systemd)/g,
+    `${target}$&`,
+  )
+  writeFileSync(join(release, 'install.sh'), script)
+  const PATH = `${programs}:${process.env.PATH}`
+  expect(await run(['sh', join(release, 'install.sh'), version, release], target, { PATH })).toEqual({
+    status,
+    stdout: '',
+    stderr: status === 0 ? '' : expect.stringContaining('journalctl -u prompt-signals'),
+  })
+  expect(readFileSync(join(target, 'calls'), 'utf8')).toContain('restart prompt-signals.service\n')
+  const asked = '47 & 11 healthcheck --live\n'
+  expect(readFileSync(join(target, 'asked'), 'utf8')).toBe(status === 0 ? asked.repeat(2) : asked)
 })
 
 test('a release needs a commit that has the files, and the key that is to sign it', async () => {
