@@ -265,7 +265,9 @@ test(`${requests} random requests of two organisations and all sets of scopes le
       if (reference.whose === 'other' && route.path.includes(':') && idempotencyKey === undefined) {
         const twinPath = pathOf(request, true)
         const twin = await send(request, twinPath)
-        expect([answer.status, withoutIds(answer, path)]).toEqual([twin.status, withoutIds(twin, twinPath)])
+        // The last test of endpoints that a minute allows may lie between the two.
+        const first = twin.status === 429 && answer.status !== 429 ? await send(request, path) : answer
+        expect([first.status, withoutIds(first, path)]).toEqual([twin.status, withoutIds(twin, twinPath)])
       } else if (answer.status < 300) collect(sides[side], answer)
     }),
     // The requests build on each other, so that a smaller example would not fail by itself.

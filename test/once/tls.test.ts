@@ -9,7 +9,7 @@ import { createFolder, errorLineOf, eventually, run, startServer } from '../prog
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { sentinelRecipe } from '../redis_servers.ts'
 import { postgresRecipe, redisRecipe, withRedis } from '../services.ts'
-import { findFreePort, type Recipe, type Server, startThrowaway } from '../throwaway.ts'
+import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
 import { useDatabase } from '../use.ts'
 
 const folder = createFolder()
@@ -21,7 +21,7 @@ let postgresPort: string
 const redisHosts: Record<string, (host: string) => string> = {}
 
 /** Copies the files to where the server's user can read them, and no other user can read the key. */
-function install(name: string, target: string): string {
+function installFor(target: string, name: string): string {
   const path = join(target, name)
   copyFileSync(join(folder, name), path)
   const { uid, gid } = statSync(target)
@@ -32,12 +32,13 @@ function install(name: string, target: string): string {
 
 async function start(
   plain: (target: string) => Recipe,
-  tls: (certificate: string, key: string, ca: string) => string[],
+  tls: (certificate: string, key: string, ca: string, port: number) => string[],
 ) {
   const server = await startThrowaway((target) => {
     const recipe = plain(target)
-    const more = () => tls(install('server.pem', target), install('server.key', target), install('ca.pem', target))
-    return { ...recipe, command: (port) => [...recipe.command(port), ...more()] }
+    const install = (name: string) => installFor(target, name)
+    const more = (port: number) => tls(install('server.pem'), install('server.key'), install('ca.pem'), port)
+    return { ...recipe, command: (port) => [...recipe.command(port), ...more(port)] }
   })
   servers.push(server)
   return new URL(server.url)
@@ -56,15 +57,15 @@ beforeAll(async () => {
   )
   postgresPort = postgres.port
   const startRedis = async (settings: string[] = [], recipe = redisRecipe) => {
-    const port = await findFreePort()
-    const { href } = await start(
+    const { href, port } = await start(
       (target) => recipe(redisPath, target),
-      (certificate, key, ca) => [
-        ...['--tls-port', `${port}`, '--tls-ca-cert-file', ca, '--tls-cert-file', certificate],
+      // Beside the port without TLS, so that an attempt on another port has another for TLS too.
+      (certificate, key, ca, plainPort) => [
+        ...['--tls-port', `${plainPort + 1}`, '--tls-ca-cert-file', ca, '--tls-cert-file', certificate],
         ...['--tls-key-file', key, '--tls-auth-clients', 'no', ...settings],
       ],
     )
-    return { port, url: href }
+    return { port: Number(port) + 1, url: href }
   }
   const single = await startRedis()
   redisHosts.rediss = (host) => `${host}:${single.port}`
