@@ -95,6 +95,12 @@ async function copyWhileHeld(db: Db, from: string, to: string): Promise<void> {
   await rm(to, { recursive: true, force: true })
   await db.transaction(async (sql) => {
     await sql`select 1`
-    await cp(from, to, wholeFolder)
+    try {
+      await cp(from, to, wholeFolder)
+    } catch (error) {
+      // The disk may be full: the server must not write before there is room again.
+      await rm(to, { recursive: true, force: true })
+      throw error
+    }
   })
 }
