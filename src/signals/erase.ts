@@ -43,9 +43,9 @@ export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: n
 export const withdraw = (db: Db, clock: Clock, prompt: Prompt, subject: string, actor: Actor): Promise<number> =>
   db.transaction(async (sql) => {
     const vote = { prompt, subject, createdAt: clock.now() }
-    const id = (await findVotes(sql, [vote])).get(idOfVote(vote))
-    if (id === undefined || !(await eraseSignals(sql, prompt, [id]))) throw notFound()
-    return id
+    const found = (await findVotes(sql, [vote])).get(idOfVote(vote))
+    if (!found || !(await eraseSignals(sql, prompt, [found.id]))) throw notFound()
+    return found.id
   }, permitRequestOf(actor))
 
 /** Counts the signals older than `before`, or all. */

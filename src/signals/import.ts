@@ -1,11 +1,18 @@
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { monthOf } from '../lib/months.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { isVote, replaceVotes, writeSignals } from './store.ts'
-import { countStored, insertPastSignals, lockSignals, type PastSignal, selectIdentities } from './store_bulk.ts'
+import { findVotes, idOfVote, isVote, writeSignals } from './store.ts'
+import {
+  countStored,
+  insertPastSignals,
+  lockSignals,
+  type PastSignal,
+  replaceSignals,
+  selectIdentities,
+} from './store_bulk.ts'
 
 /** The numbers of new signals, of known or replaced ones, and of those that the limit of the current month refused. */
 type ImportCounts = { recorded: number; known: number; refused: number }
@@ -81,7 +88,7 @@ export function createPastRecorder(
   return (signals) =>
     db.transaction(async (sql) => {
       if (!(await lockSignals(sql, prompt))) throw notFound()
-      const replaced = new Set<PastSignal>(await replaceVotes(sql, prompt, signals.filter(isVote)))
+      const replaced = new Set<PastSignal>(await replaceVotes(sql, prompt, signals))
       const others = signals.filter((signal) => !replaced.has(signal))
       const identities = await selectIdentities(sql, others)
       const times = new Map(
@@ -118,4 +125,27 @@ export function createPastRecorder(
       const refused = results.filter(({ outcome }) => outcome === 'refused').length
       return { recorded: missing.length - refused, known: signals.length - missing.length, refused }
     })
+}
+
+/** Replaces the votes that are earlier than these signals. Returns the signals that had one, earlier or later. */
+async function replaceVotes(sql: Sql, prompt: Prompt, signals: PastSignal[]): Promise<PastSignal[]> {
+  const votes = signals.filter(isVote)
+  if (votes.length === 0) return []
+  const found = await findVotes(
+    sql,
+    votes.map((vote) => ({ ...vote, prompt })),
+  )
+  const known = votes.flatMap((vote) => {
+    const stored = found.get(idOfVote({ ...vote, prompt }))
+    return stored ? [{ vote, stored }] : []
+  })
+  const earlier = known.filter(({ vote, stored }) => stored.createdAt <= vote.createdAt)
+  if (earlier.length > 0) {
+    await replaceSignals(
+      sql,
+      prompt,
+      earlier.map(({ vote, stored }) => ({ ...vote, id: stored.id })),
+    )
+  }
+  return known.map(({ vote }) => vote)
 }

@@ -158,36 +158,13 @@ const votesToJson = (votes: Vote[]): string =>
     }),
   )
 
-/** The ids of the signals that these would replace, by idOfVote. */
-export async function findVotes(sql: Sql, votes: Vote[]): Promise<Map<string, number>> {
-  const rows = await sql<{ number: number; id: number }>`
-    select v.number, v.signal_id as id from find_votes(${votesToJson(votes)}::text::jsonb) v where v.signal_id is not null`
-  return new Map(rows.map(({ number, id }) => [idOfVote(votes[number - 1] as Vote), id]))
-}
-
-type PastVote = Omit<Vote, 'prompt'> & Pick<SignalToWrite, 'value' | 'metadata'>
-
-/**
- * Replaces the earlier signals of a prompt with these subjects, also in the counts. Returns those of these that had one,
- * earlier or later. The caller has locked the organisation.
- */
-export async function replaceVotes<T extends PastVote>(sql: Sql, prompt: Prompt, votes: T[]): Promise<T[]> {
-  if (votes.length === 0) return []
-  const [row] = await sql<{ numbers: number[] }>`
-    select
-      to_json(array_agg(v.number)) as numbers, replace_signals(
-        ${prompt.organisationId}, ${prompt.id}, array_agg(v.signal_id) filter (where v.created_at <= g.at::timestamptz),
-        array_agg(g.value) filter (where v.created_at <= g.at::timestamptz),
-        array_agg(g.metadata::jsonb) filter (where v.created_at <= g.at::timestamptz)
-      )
-    from find_votes(${votesToJson(votes.map((vote) => ({ ...vote, prompt })))}::text::jsonb) v
-    join unnest(
-      ${votes.map(({ value }) => value)}::text[], ${votes.map(({ metadata }) => metadata)}::text[],
-      ${votes.map(({ createdAt }) => createdAt.toISOString())}::text[]
-    ) with ordinality g (value, metadata, at, number) using (number)
-    where v.signal_id is not null
-    having count(*) > 0`
-  return row?.numbers.map((number) => votes[number - 1] as T) ?? []
+/** The signals that these would replace, by idOfVote. */
+export async function findVotes(sql: Sql, votes: Vote[]): Promise<Map<string, { id: number; createdAt: Date }>> {
+  const rows = await sql<{ number: number; id: number; createdAt: Date }>`
+    select v.number, v.signal_id as id, v.created_at as "createdAt"
+    from find_votes(${votesToJson(votes)}::text::jsonb) v
+    where v.signal_id is not null`
+  return new Map(rows.map(({ number, ...found }) => [idOfVote(votes[number - 1] as Vote), found]))
 }
 
 const statement = (text: TemplateStringsArray, ...values: unknown[]) => ({ text, values })

@@ -129,3 +129,11 @@ export async function insertPastSignals(sql: Sql, prompt: Prompt, signals: PastS
     ) with ordinality g (value, metadata, created_at, subject, number)
     order by g.number`
 }
+
+/** Gives a prompt's signals these values and metadata, also in the counts. The caller has locked the organisation. */
+export const replaceSignals = (sql: Sql, prompt: OwnedPrompt, signals: (PastSignal & { id: number })[]) =>
+  sql`
+    select replace_signals(
+      ${prompt.organisationId}, ${prompt.id}, ${signals.map(({ id }) => `${id}`)}::text[]::bigint[],
+      ${signals.map(({ value }) => value)}::text[], ${signals.map(({ metadata }) => metadata)}::text[]::jsonb[]
+    )`
