@@ -9,6 +9,8 @@ import { DeadlineError, within } from '../lib/deadline.ts'
 export type Readiness = ReturnType<typeof createReadiness>
 
 const probeMs = 500
+/** Every statement waits for the one before it there, so late means busy, and no other instance could take over. */
+const embeddedProbeMs = 2_500
 /** The database is queried at most once in this time, however frequent the probes. */
 const trustedForMs = 1_000
 /** The driver reconnects to a read-only database about once a second, so a probe in between may find no session. */
@@ -32,7 +34,7 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
     const redisState = describeRedis(redis)
     try {
       const probes = [requireSchema(db.sql, migrations, true), db.requireWritable(), probeKeys(db)]
-      await within(probeMs, Promise.all(probes))
+      await within(db.isEmbedded ? embeddedProbeMs : probeMs, Promise.all(probes))
       return { ready: true, database: 'up', ...redisState }
     } catch (error) {
       return { ready: false, database: 'down', reason: reasonFor(error), ...redisState }

@@ -170,7 +170,7 @@ test('every metric that the dashboard queries exists, and every one of ours is o
 })
 
 /** A database that counts its queries, and returns a result when the test says so. */
-function fakeDatabase() {
+function fakeDatabase(isEmbedded = false) {
   let queries = 0
   const answers: ((rows: object[]) => void)[] = []
   const sql = () => {
@@ -178,7 +178,7 @@ function fakeDatabase() {
     return new Promise<object[]>((resolve) => answers.push(resolve))
   }
   return {
-    db: { sql, requireWritable: async () => {} } as unknown as Db,
+    db: { sql, requireWritable: async () => {}, isEmbedded } as unknown as Db,
     queries: () => queries,
     answer() {
       for (const resolve of answers.splice(0)) resolve([])
@@ -205,6 +205,14 @@ test('a database that does not answer is down within half a second', async () =>
   const later = Bun.sleep(1_000).then(() => 'later')
   const down = { ready: false, database: 'down', reason: 'unreachable', redis: 'unused' } as const
   expect(await Promise.race([report, later])).toEqual(down)
+})
+
+test('an embedded engine that is busy for a second is not down', async () => {
+  const { db, answer } = fakeDatabase(true)
+  const report = createReadiness(db, undefined, [], createDrain()).check()
+  await Bun.sleep(1_000)
+  answer()
+  expect(await report).toEqual({ ready: true, database: 'up', redis: 'unused' } as never)
 })
 
 test('is not ready from the moment of the stop, even for a probe that was under way', async () => {
