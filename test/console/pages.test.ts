@@ -494,6 +494,14 @@ test('the usage stands in a sentence, with the pace', async () => {
   )
 })
 
+test('signals are filtered by a field of any name', async () => {
+  const name = 'a&b=c#d+e'
+  await postText(own.service, own.tenant, JSON.stringify({ value: 'positive', metadata: { [name]: 'x' } }))
+  const query = new URLSearchParams({ prompt: own.tenant.prompt, [`metadata.${name}`]: 'x' })
+  const { page } = await own.open(`/signals?${query}`)
+  await eventually(() => page.locator('tbody tr').count(), 1)
+})
+
 test('the signals are exported as a file, as they are filtered', async () => {
   const { page } = await own.open(`/signals?prompt=${own.tenant.prompt}&value=negative`)
   const saving = page.waitForEvent('download')

@@ -85,14 +85,32 @@ test('a browser key is made with its origins and its limit; what is wrong is sai
     prompts: [own.tenant.prompt],
     monthly_limit: 500,
   })
-  // It is edited in the same words; what is not changed stays.
+  // It is edited in the same words; what is not changed stays, also what somebody else changes meanwhile.
   await page.getByRole('button', { name: 'Edit thumbs' }).click()
+  const meanwhile = { monthly_limit: 700 }
+  expect((await own.service.patch(`/keys/${body.data[0].id}`, own.admin, meanwhile)).status).toBe(200)
   await page.getByLabel('Name').fill('thumbs up')
   await page.getByRole('group', { name: 'Prompts' }).getByLabel('test').uncheck()
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('row', { name: /^thumbs up/ }).waitFor()
   const changed = (await own.service.call('GET', '/api/v1/keys?limit=1', { key: own.admin })).body.data[0]
-  expect(changed).toEqual({ ...body.data[0], name: 'thumbs up', prompts: null })
+  expect(changed).toEqual({ ...body.data[0], ...meanwhile, name: 'thumbs up', prompts: null })
+})
+
+test('a key that is being created is not lost to Escape or Cancel', async () => {
+  const { page } = await own.open('/settings/keys')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  await page.route('**/api/v1/keys', async (route) => {
+    if (route.request().method() === 'POST') await promise
+    await route.fallback()
+  })
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('slow')
+  await page.getByRole('button', { name: 'Create key' }).click()
+  for (let count = 0; count < 3; count++) await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  resolve()
+  await page.getByRole('dialog', { name: 'New key created' }).waitFor()
 })
 
 test('the permissions and the life of a key are edited', async () => {

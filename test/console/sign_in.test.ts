@@ -23,7 +23,7 @@ test('a link of the command opens signed in, and its key leaves the address at o
   expect(addresses.filter((address) => /psk_\w{36}/.test(address))).toEqual([])
   const kept = await page.evaluate('[document.cookie, { ...localStorage }, { ...sessionStorage }, history.length]')
   const key = link.split('#key=')[1] as string
-  expect(kept).toEqual(['', {}, { 'prompt-signals key': key }, expect.any(Number)])
+  expect(kept).toEqual(['', {}, { 'prompt-signals key /': key }, expect.any(Number)])
   expect(requests).toEqual(['GET /api/v1/key', 'GET /api/v1/keys'])
   await page.getByText('Key “console”').waitFor()
   // Reloaded it is signed in on, and another browser knows nothing of it.
@@ -84,14 +84,14 @@ test('a link to another organisation asks before it replaces the one that is sig
       `You are signed in toTest${tenant.org}This link signs in toOther${org}`,
     )
     expect(await findBarriers(tab)).toEqual([])
-    expect(await tab.evaluate(`sessionStorage.getItem('prompt-signals key')`)).toBe(tenant.key)
+    expect(await tab.evaluate(`sessionStorage.getItem('prompt-signals key /')`)).toBe(tenant.key)
     await tab.getByRole('button', { name: 'Stay in Test' }).click()
     await tab.getByText('Key “test”').waitFor()
   }
   await page.goto(link)
   await page.getByRole('button', { name: 'Switch to Other' }).click()
   await page.getByText('Key “console”').waitFor()
-  expect(await page.evaluate(`sessionStorage.getItem('prompt-signals key')`)).toBe(key)
+  expect(await page.evaluate(`sessionStorage.getItem('prompt-signals key /')`)).toBe(key)
   // A key that is rejected does not end the session.
   await page.goto(`${server.url}/#key=psk_${'0'.repeat(36)}`)
   await page.getByRole('alert').getByText('Invalid key').waitFor()

@@ -9,7 +9,14 @@ export type Schemas = components['schemas']
 export type OwnKey = Schemas['OwnApiKey']
 
 /** The interface, typed by its document. */
-export const api = createClient<paths>({ baseUrl: root.href.replace(/\/$/, '') })
+export const api = createClient<paths>({
+  baseUrl: root.href.replace(/\/$/, ''),
+  // Its own leaves names as they are, and those of metadata are what somebody typed.
+  querySerializer(query: Record<string, unknown>) {
+    const given = Object.entries(query).filter(([, value]) => value !== undefined)
+    return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+  },
+})
 
 api.use({
   onRequest({ request }) {

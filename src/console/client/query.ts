@@ -43,6 +43,13 @@ export async function change<Data>(asked: Parameters<typeof answerOf<Data>>[0], 
   return data
 }
 
+/** What differs from before, if anything: the rest may have been changed by somebody else meanwhile. Lists have no order. */
+export function onlyChanged<Given extends object>(given: Given, before: { [Name in keyof Given]: unknown }) {
+  const plain = (value: unknown) => JSON.stringify(Array.isArray(value) ? value.toSorted() : value)
+  const changed = Object.entries(given).filter(([name, value]) => plain(value) !== plain(before[name as keyof Given]))
+  return changed.length === 0 ? undefined : (Object.fromEntries(changed) as Partial<Given>)
+}
+
 /** Asks again for every answer whose name begins so. */
 export const refresh = (...names: string[]): void => askAgain((_, name) => names.some((one) => name.startsWith(one)))
 
@@ -76,7 +83,7 @@ export function useQuery<Data>(question: Question<Data> | undefined, { keepPrevi
     return () => void watchers.delete(watch)
   }, [name])
   const { failure, isSlow, ...entry } = entryOf(name)
-  const data = (entry.data ?? (keepPrevious ? previous.current : undefined)) as Data | undefined
+  const data = (entry.data ?? (keepPrevious && !failure ? previous.current : undefined)) as Data | undefined
   previous.current = data
   return { data, failure, isSlow, reload: () => refresh(name) }
 }

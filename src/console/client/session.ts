@@ -1,7 +1,7 @@
 import { root } from './router.ts'
 
 /** Each tab keeps its key until it is closed, where only this tab finds it. */
-const place = 'prompt-signals key'
+const place = `prompt-signals key ${root.pathname}`
 
 export const currentKey = (): string | null => sessionStorage.getItem(place)
 

@@ -74,7 +74,7 @@ function Changes({ page, isFiltered }: { page: ChangesPage; isFiltered: boolean 
   return (
     <>
       <p class="answer">{summaryOf(told)}</p>
-      {found === 0 && data[0] && <Silent change={data[0]} />}
+      {found === 0 && data[0] && <Silent key={data[0].prompt.id} change={data[0]} />}
       {rows.length > 0 && <ChangeTable rows={rows} />}
       {rows.length === 0 && pagination.total_count === 0 && <Note title="No changes match" />}
       {silent > 0 && isLast && <p class="muted">{countOf(silent, 'change has', 'changes have')} no signals.</p>}

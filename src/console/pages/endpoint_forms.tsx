@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { answerOf, api, type Schemas } from '../client/api.ts'
-import { change } from '../client/query.ts'
+import { change, onlyChanged } from '../client/query.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Checks, Input, Select } from '../parts/field.tsx'
 import { RotateForm, SecretForm } from '../parts/secret_form.tsx'
@@ -83,10 +83,10 @@ export function NewEndpoint({ onClose }: { onClose(): void }) {
 }
 
 export function EditEndpoint({ endpoint, onClose }: EndpointProps) {
-  const submit = (form: FormData) => {
-    const url = String(form.get('url')).trim()
-    const body = { ...readChoices(form), enabled: form.has('enabled'), ...(url !== '' && { url }) }
-    return changeEndpoint(endpoint, body)
+  const submit = async (form: FormData) => {
+    const given = { ...readChoices(form), enabled: form.has('enabled'), url: String(form.get('url')).trim() }
+    const body = onlyChanged(given, { ...endpoint, url: '' })
+    if (body) await changeEndpoint(endpoint, body)
   }
   return (
     <FormDialog title="Edit endpoint" does="Save" onSubmit={submit} onClose={onClose}>

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { type Preset, presets } from '../../lib/scopes.ts'
 import { answerOf, api, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { change, refreshAfterChange } from '../client/query.ts'
+import { change, onlyChanged, refreshAfterChange } from '../client/query.ts'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
@@ -66,14 +66,16 @@ export function EditKey({ apiKey, onClose }: KeyProps) {
   const { id, name, scopes, origins, expires_at: expiresAt } = apiKey
   const held = useScopes()
   const mayGrant = scopes.every((scope) => held.includes(scope))
-  const submit = (form: FormData) => {
-    const body = {
+  const submit = async (form: FormData) => {
+    const given = {
       name: form.get('name') as string,
       ...(mayGrant && !origins && { scopes: readScopes(form) }),
       ...(form.get('expires_at') !== 'keep' && { expires_at: readExpiry(form) }),
       ...(mayGrant && origins && readRestrictions(form)),
     }
-    return change(api.PATCH('/api/v1/keys/{key_id}', { params: { path: { key_id: id } }, body }), keys)
+    const params = { path: { key_id: id } }
+    const body = onlyChanged(given, apiKey)
+    if (body) await change(api.PATCH('/api/v1/keys/{key_id}', { params, body }), keys)
   }
   return (
     <FormDialog title="Edit key" does="Save" onSubmit={submit} onClose={onClose}>

@@ -1,6 +1,6 @@
 import { api, get, type Schemas } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
-import { change, useSending } from '../client/query.ts'
+import { change, onlyChanged, useSending } from '../client/query.ts'
 import { usePlace } from '../client/router.ts'
 import { Button } from '../parts/button.tsx'
 import { FormDialog, useDialog } from '../parts/dialog.tsx'
@@ -97,18 +97,19 @@ function File({ prompt }: { prompt: Prompt }) {
 }
 
 function EditPrompt({ prompt, onClose }: { prompt?: Prompt; onClose(): void }) {
-  const submit = (form: FormData) => {
+  const submit = async (form: FormData) => {
     const text = (name: string) => form.get(name) as string
-    const body = {
+    const given = {
       name: text('name'),
       repository: text('repository').trim() || null,
       path: text('path').trim() || null,
       live_branch: text('live_branch').trim() || null,
     }
-    const asked = prompt
-      ? api.PATCH('/api/v1/prompts/{prompt_id}', { params: { path: { prompt_id: prompt.id } }, body })
-      : api.POST('/api/v1/prompts', { body })
-    return change<unknown>(asked, '/api/v1/prompts', '/api/v1/impact')
+    const names = ['/api/v1/prompts', '/api/v1/impact']
+    if (!prompt) return change<unknown>(api.POST('/api/v1/prompts', { body: given }), ...names)
+    const params = { path: { prompt_id: prompt.id } }
+    const body = onlyChanged(given, prompt)
+    return body && change<unknown>(api.PATCH('/api/v1/prompts/{prompt_id}', { params, body }), ...names)
   }
   return (
     <FormDialog

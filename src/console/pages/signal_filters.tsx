@@ -26,7 +26,12 @@ export function SignalFilters({ prompt, busiest, filters }: FiltersProps) {
   return (
     <div class="filters">
       <div class="row actions">
-        <Select label="Prompt" value={prompt} options={options} onChange={(prompt) => filter({ prompt })} />
+        <Select
+          label="Prompt"
+          value={prompt}
+          options={options}
+          onChange={(prompt) => filter({ prompt, change: undefined })}
+        />
         <Choice label="Value" name="value" options={values} />
         <TimeField name="since" label="From" value={filters.since} />
         <TimeField name="until" label="Before" value={filters.until} />

@@ -66,14 +66,14 @@ export function FormDialog({ does, onSubmit, staysOpen, children, ...dialog }: F
     if (!staysOpen) dialog.onClose()
   }
   return (
-    <Dialog {...dialog}>
+    <Dialog {...dialog} isKept={isSending || dialog.isKept === true}>
       <Form onSubmit={(form) => isSending || send(() => submit(form))}>
         {children}
         <div ref={(problem) => failure && problem?.scrollIntoView({ block: 'nearest' })}>
           {failure && <FailureNote failure={failure} />}
         </div>
         <div class="row buttons">
-          <Button does="Cancel" onClick={dialog.onClose} />
+          <Button does="Cancel" onClick={() => isSending || dialog.onClose()} />
           {/* Disabled, it would lose the focus. */}
           <button type="submit" class="primary" aria-disabled={isSending}>
             {does}
