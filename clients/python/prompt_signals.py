@@ -115,7 +115,7 @@ class Client:
     def export(self, prompt: Optional[str] = None, **filters: Any) -> Iterator[Json]:
         """Every signal of a prompt, or of the organisation. A connection that breaks is resumed."""
         path = "/signals/export" if prompt is None else _path(prompt, "signals/export")
-        after = None
+        after = filters.pop("after", None)
         while True:
             started_after = after
             try:
@@ -140,7 +140,7 @@ class Client:
         seen: set = set()
         page, pages = 1, 1
         while page <= pages:
-            answer = self._get(_path(prompt, "history"), {**filters, "limit": 100, "page": page})
+            answer = self._get(_path(prompt, "history"), dict(**filters, limit=100, page=page))
             # Entries that are recorded meanwhile move others to later pages.
             yield from (entry for entry in answer["data"] if entry["id"] not in seen)
             seen.update(entry["id"] for entry in answer["data"])
@@ -202,7 +202,7 @@ class Client:
     def _by_cursor(self, path: str, query: Json) -> Iterator[Json]:
         cursor = None
         while True:
-            answer = self._get(path, {**query, "limit": 100, "cursor": cursor})
+            answer = self._get(path, dict(**query, limit=100, cursor=cursor))
             yield from answer["data"]
             cursor = answer["pagination"]["next_cursor"]
             if cursor is None:

@@ -129,7 +129,7 @@ const callPython: Call = (given, name, ...args) =>
 import pickle
 try:
   args = json.loads(${JSON.stringify(JSON.stringify(args))})
-  fields = args.pop() if "${name}".startswith("create_") else {}
+  fields = args.pop() if "${name}".startswith(("create_", "export")) and isinstance(args[-1], dict) else {}
   answer = client.${name}(*args, **fields)
   show(answer if isinstance(answer, (dict, list, bool)) else list(answer))
 except PromptSignalsError as raised:
@@ -154,7 +154,7 @@ const callTypeScript: Call = async (given, name, ...args) => {
     },
     withdraw: () => signals.withdraw(prompt, value),
     signals: () => Array.fromAsync(signals.list(prompt)),
-    export: () => Array.fromAsync(signals.export(prompt)),
+    export: () => Array.fromAsync(signals.export(prompt, value)),
     history: () => Array.fromAsync(history.list(prompt)),
     usage: () => usage(),
     create_key: () => keys.create(prompt),

@@ -128,6 +128,12 @@ describe.each(clients)('the client for %s', (_, call) => {
     expect(network.requests.filter((request) => request.includes('after='))).toHaveLength(resumed)
   })
 
+  test('exports what was recorded after a signal', async () => {
+    const values = Array.from({ length: 3 }, () => ({ value: 'positive' }))
+    const [first, ...later] = ids(await call(direct(), 'record_many', tenant.prompt, values))
+    expect(ids(await call(direct(), 'export', tenant.prompt, { after: first }))).toEqual(later)
+  })
+
   test('says that an export was cut off when nothing comes at all', async () => {
     const url = serveInTest(() => new Response(new ReadableStream({ pull: () => new Promise(() => {}) })))
     const given = { ...direct(), url, timeout: 0.05, retries: 0 }
@@ -169,12 +175,16 @@ show([
   message_of(lambda: Client(given["url"], "psk_…").usage()),
   message_of(lambda: Client(given["url"], "psk_x\\n").usage()),
   message_of(lambda: client.record_many("pmt_1", [{"value": "positive", "createdAt": "2026-11-01"}])),
+  message_of(lambda: list(client.signals("pmt_1", limit=5))),
+  message_of(lambda: list(client.history("pmt_1", page=2))),
 ])`
   expect(await python(unsent, { ...direct(), url: 'http://127.0.0.1:9' })).toEqual([
     'A Decimal cannot be sent: use text, numbers, booleans, None, lists and dicts.',
     expect.stringContaining("can't encode"),
     expect.stringContaining('Invalid header value'),
     'A signal has no createdAt.',
+    expect.stringContaining("'limit'"),
+    expect.stringContaining("'page'"),
   ])
 })
 

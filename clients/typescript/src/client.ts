@@ -66,7 +66,7 @@ export function createClient(options: ClientOptions) {
       /** Every signal of a prompt, or of the organisation. A connection that breaks is resumed. */
       export: (
         prompt: string | undefined,
-        query: Omit<Query<'exportSignals'>, 'format' | 'after'> = {},
+        query: Omit<Query<'exportSignals'>, 'format'> = {},
         call: CallOptions = {},
       ): AsyncGenerator<ExportedSignal> =>
         readExport(
@@ -74,7 +74,7 @@ export function createClient(options: ClientOptions) {
             const path = prompt === undefined ? '/signals/export' : `${pathOf(prompt)}/export`
             return send('GET', path + queryString({ ...query, after }), call, (response) => response)
           },
-          { ...call, timeoutMs: options.timeoutMs ?? defaultTimeoutMs },
+          { ...call, timeoutMs: options.timeoutMs ?? defaultTimeoutMs, after: query.after },
         ),
     },
     history: {

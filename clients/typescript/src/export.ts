@@ -7,9 +7,9 @@ const longestSilence = 6
 /** Reads the lines of an export. When the connection breaks, it opens the export again after the last complete line. */
 export async function* readExport(
   open: (after?: number) => Promise<Response>,
-  { signal: stop, timeoutMs }: CallOptions & { timeoutMs: number },
+  { signal: stop, timeoutMs, after: first }: CallOptions & { timeoutMs: number; after: number | undefined },
 ): AsyncGenerator<ExportedSignal> {
-  let after: number | undefined
+  let after = first
   for (;;) {
     const startedAfter = after
     try {
