@@ -1,6 +1,7 @@
 import { type Config, localUrlOf, settings } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../lib/scopes.ts'
+import { requireName } from '../lib/texts.ts'
 import { createOrganisation, listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { programName } from '../platform.ts'
 import { createPrompt } from '../prompts/manage.ts'
@@ -22,10 +23,12 @@ export const commands = onDatabase([
         throw new Error(`The database already has an organisation. For a sign-in link, run: ${command}`)
       }
       const name = args.text('name') ?? 'My organisation'
+      const promptName = args.text('prompt')
+      // A wrong name must not leave an organisation behind whose key nobody has seen.
+      if (promptName !== null) requireName(promptName, '/prompt')
       const { id: org } = await createOrganisation(db, clock, { name, plan: 'business', monthlyLimit: null })
       const owner = await requireOrganisation(db, org)
       const { key } = await createKey(db, clock, owner, { name: 'admin', scopes: presets.admin })
-      const promptName = args.text('prompt')
       const prompt = promptName === null ? null : (await createPrompt(db, clock, owner, { name: promptName })).id
       const link = config.CONSOLE === 'on' ? linkTo(url, key) : null
       output.show({ org, ...(prompt !== null || args.options.json ? { prompt } : {}), key, link })

@@ -19,11 +19,11 @@ export function parseText(text: string): string | undefined {
   return trimmed !== '' && trimmed.length <= maxTextLength && isPlain(trimmed) ? trimmed : undefined
 }
 
-export function requireName(name: string): string {
+export function requireName(name: string, path = '/name'): string {
   const parsed = parseText(name)
   if (parsed !== undefined) return parsed
   const message = `must have 1 to ${maxTextLength} characters, none of them a control character`
-  throw invalid('The name is not valid.', [{ path: '/name', message }])
+  throw invalid('The name is not valid.', [{ path, message }])
 }
 
 export const number = (count: number): string => count.toLocaleString('en-GB')

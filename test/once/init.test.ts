@@ -35,6 +35,8 @@ test('an empty service says how to begin: init prints a link that signs in, and 
 test('init works on Postgres too, with the name that is given, and makes a prompt only on request', async () => {
   const database = await closeAfterTest(createDatabase())
   const operator = createOperator({ ...database.settings, PORT: '3000' })
+  const refusal = 'The name is not valid. --prompt must have 1 to 200 characters, none of them a control character'
+  expect(await operator.errorLine('init', '--prompt', ' ')).toBe(refusal)
   const made = await operator.one('init', '--name', 'Acme')
   expect(made).toMatchObject({ key: expect.stringMatching(/^psk_/), link: expect.stringContaining(made.key) })
   expect(await operator.json('orgs', 'list')).toMatchObject([{ id: made.org, name: 'Acme', plan: 'business' }])
