@@ -56,7 +56,7 @@ update_comment() {
 changes=$(report --format json)
 printf %s "$changes" |
   jq --raw-output --arg home "$home" 'select((.verdict // "undecided") != "undecided") | .change.pr_url // ""
-    | select(startswith($home)) | "\(.[($home | length):] | capture("^(s?/)?(?<number>[1-9][0-9]*)$").number) \(.)"' |
+    | select(ascii_downcase | startswith($home | ascii_downcase)) | "\(.[($home | length):] | capture("^(s?/)?(?<number>[1-9][0-9]*)$").number) \(.)"' |
   sort -u | {
     status=0
     while read -r number url; do

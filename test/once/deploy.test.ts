@@ -26,6 +26,15 @@ test('the user that docs/operating.md runs commands as is the one that the unit 
   }
 })
 
+test('each instance of the unit serves metrics on its own port, whatever the file of settings says', async () => {
+  const [, started = ''] = /^ExecStart=(.+)$/m.exec(read('deploy/prompt-signals@.service')) ?? []
+  const command = started
+    .replace('%i', '9464')
+    .replace('/usr/local/bin/prompt-signals serve', 'printenv METRICS_ADDRESS')
+  const fromFile = { ...process.env, METRICS_ADDRESS: '127.0.0.1:1' }
+  expect(await Bun.$`sh -c ${command}`.env(fromFile).text()).toBe('127.0.0.1:9464\n')
+})
+
 test('compose.yaml passes every setting on that it does not set, and that needs no file or other database', () => {
   const [, table = ''] = read('docs/settings.md').split('<!-- table: settings -->')
   const names = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name as string)

@@ -78,23 +78,24 @@ beforeAll(async () => {
 })
 afterAll(() => host.stop(true))
 
+// Hosts take the names of repositories in any case, and links have them in lower case.
 const hosts = [
   [
     'GitHub Actions',
     'https://github.com/acme/prompts/pull/7',
     async () => (await readYaml(guide, 'runs-on')).jobs.verdicts.steps[1].run as string,
     () => ({
-      ...{ GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'acme/prompts', GITHUB_TOKEN: 'token' },
+      ...{ GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'Acme/Prompts', GITHUB_TOKEN: 'token' },
       GITHUB_API_URL: host.url.origin,
     }),
-    ['POST /repos/acme/prompts/issues/7/comments', 'PATCH /repos/acme/prompts/issues/comments/1100'],
+    ['POST /repos/Acme/Prompts/issues/7/comments', 'PATCH /repos/Acme/Prompts/issues/comments/1100'],
   ],
   [
     'GitLab CI',
     'https://gitlab.com/acme/prompts/-/merge_requests/7',
     async () => ['set -e', ...(await readYaml(guide, 'CI_PIPELINE_SOURCE')).verdicts.script].join('\n'),
     () => ({
-      ...{ GITLAB_CI: 'true', GITLAB_TOKEN: 'token', CI_PROJECT_URL: 'https://gitlab.com/acme/prompts' },
+      ...{ GITLAB_CI: 'true', GITLAB_TOKEN: 'token', CI_PROJECT_URL: 'https://gitlab.com/Acme/Prompts' },
       ...{ CI_API_V4_URL: host.url.origin, CI_PROJECT_ID: '12' },
     }),
     ['POST /projects/12/merge_requests/7/notes', 'PUT /projects/12/merge_requests/7/notes/1100'],
