@@ -102,7 +102,7 @@ const changeLocked = <T>(
     return answer
   }, permitRequestOf(actor))
 
-/** Changes what is given of an endpoint. Enabling it clears its failures, and sends what is pending. */
+/** Changes what is given of an endpoint. Enabling it clears its failures, and sends what was pending while it was disabled. */
 export const changeEndpoint = (
   db: Db,
   clock: Clock,
