@@ -8,6 +8,7 @@ import type { Prompt } from '../prompts/find.ts'
 import { forgetChecks } from '../webhooks/events.ts'
 import { liveActions, showEntry } from './schema.ts'
 import {
+  deleteMergedCommits,
   type EntriesOf,
   eraseTextsOf,
   insertRemoved,
@@ -82,6 +83,8 @@ export async function removeEntries(
       const ids = step.map(({ id }) => id)
       const deletes = await selectEntries(sql, organisationId, ids)
       await writeReconciliation(sql, organisationId, { ...nothing, deletes })
+      const merges = deletes.filter(({ action }) => action === 'pr_merged')
+      await deleteMergedCommits(sql, organisationId, merges)
       await forgetChecks(sql, organisationId, promptIds)
     }, permitRequestOf(actor))
   }

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { OwnedPrompt, PromptFile } from '../prompts/find.ts'
-import type { KnownEntry } from './identity.ts'
+import type { EntryIdentity, KnownEntry } from './identity.ts'
 import type { EntryRow } from './schema.ts'
 
 /** The state of a history. The version is random and changes with every change: equal versions mean equal pages. */
@@ -204,6 +204,18 @@ export async function insertRemoved(sql: Sql, organisationId: number, entry: Kno
       ${organisationId}, ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number}
     )
     on conflict do nothing`
+}
+
+/** Forgets what merges brought to their branches, so that a sync can add it. */
+export async function deleteMergedCommits(sql: Sql, organisationId: number, merges: EntryIdentity[]): Promise<void> {
+  await sql`
+    delete from merged_commits m
+    using unnest(
+      ${merges.map(({ prompt_id }) => String(prompt_id))}::text[]::bigint[],
+      ${merges.map(({ branch_name }) => branch_name)}::text[], ${merges.map(({ commit_sha }) => commit_sha)}::text[]
+    ) d (prompt_id, branch_name, merge_sha)
+    where m.organisation_id = ${organisationId} and m.prompt_id = d.prompt_id and m.branch_name = d.branch_name
+      and m.merge_sha = lower(d.merge_sha collate "C")`
 }
 
 /** Deletes what is left of a history together with its prompt, which the caller has locked. */

@@ -159,6 +159,21 @@ function rollback(): Story {
   return { clone, deliveries, calls, expected: [...live, { ...deployed(first, ''), branch_name: 'release' }] }
 }
 
+test('what is removed with its branch comes back, also the commits of a pull request that git does not show', async () => {
+  const { clone, deliveries, expected } = rebase()
+  const hook = await createHook(service, 'Acme/Prompts')
+  const sync = () => syncClone(clone, service.url, hook.tenant.key)
+  await sync()
+  for (const [event, payload] of deliveries) await hook.send(event, payload)
+  const read = async () => (await hook.history('greeting', '&include=title')).slice(1).map(identityOf)
+  expect(await read()).toEqual(expected.map(identityOf))
+  const { key } = await service.createKey(hook.tenant, ['history:delete'])
+  expect((await service.post('/history/remove', key, { branch: 'main' })).status).toBe(200)
+  await sync()
+  const commits = clone.git('log', '--format=%H', '--reverse', '-2').split('\n')
+  expect(await read()).toEqual(commits.map((commit) => identityOf(deployed(commit, ''))))
+})
+
 const identityOf = ({ action, commit_sha, branch_name, pr_number }: Entry) =>
   [action, commit_sha, branch_name, pr_number].join(' ')
 
