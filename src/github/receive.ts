@@ -173,7 +173,10 @@ async function recordEvent(
   const seenPrompts = filesSeen.map(({ promptId }) => promptId)
   const liveBranch = sanitizeBranch(payload.repository.default_branch)
   const options = { otherPrompts: seenPrompts, liveBranch }
-  const reported = entries.map((given) => parseReported(given, 'github', clock))
+  // A pull request may affect a prompt that was linked to a file of another repository since its push.
+  const ofRepository = new Set(linked.map(({ id }) => id))
+  const own = entries.filter(({ prompt }) => ofRepository.has(prompt))
+  const reported = own.map((given) => parseReported(given, 'github', clock))
   const { outcomes } = await recordReported(sql, clock, repo.organisationId, reported, options)
   const recorded = countChanges(outcomes)
   await markFilesSeen(sql, repo.organisationId, filesSeen)

@@ -33,6 +33,21 @@ test.each([
   expect(stranger.body.data.outcome).toBe('unlinked_repository')
 })
 
+test('a pull request is not recorded for a prompt that was linked to another repository since its push', async () => {
+  await hook.push({
+    branch: 'warmer',
+    after: sha('warmer'),
+    commits: [{ modified: Object.values(paths) }],
+    created: true,
+  })
+  const { key } = await service.createKey(hook.tenant, ['prompts:write'])
+  const link = { repository: 'acme/other', path: paths.greeting }
+  expect((await service.patch(`/prompts/${hook.prompts.greeting}`, key, link)).status).toBe(200)
+  expect(await hook.pull('opened')).toBe(2)
+  expect(await hook.merge()).toBe(2)
+  expect(await hook.history('greeting')).toEqual([])
+})
+
 test('an unknown repository takes no links, whatever its event says', async () => {
   const { body } = await hook.deliver('repository', repositoryEvent('renamed', 'Globex/Words', repositoryId))
   expect(body.data.outcome).toBe('unlinked_repository')
