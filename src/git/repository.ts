@@ -58,7 +58,8 @@ async function findRemote(git: Git, given: string | null): Promise<Remote> {
     const problem = url === '' ? 'The clone has no remote origin' : 'The remote origin is not at a host'
     throw new Error(`${problem}. Say which repository it is: --repository https://HOST/OWNER/NAME`)
   }
-  const remote = parseRemote(given)
+  // The name of a repository may have a port, which git would take for a folder.
+  const remote = parseNamed(given) ?? parseRemote(given)
   if (!remote) throw new Error('--repository must be OWNER/NAME on github.com, HOST/PATH, or a web address')
   return remote
 }
@@ -129,15 +130,17 @@ const scpForm = /^(?:[^@/\s]+@)?([\w.-]{2,}):(?!\/\/)(.+)$/
 function parseRemote(given: string): Remote | undefined {
   const scp = scpForm.exec(given)
   if (scp) return ofHost(scp[1] as string, scp[2] as string)
-  if (!given.includes('://')) {
-    const name = parseRepository(given)
-    const { host, path } = splitRepository(name ?? '')
-    return name === undefined ? undefined : { name, webUrl: `https://${host}/${path}` }
-  }
+  if (!given.includes('://')) return parseNamed(given)
   if (!URL.canParse(given)) return undefined
   const { protocol, hostname, host, pathname } = new URL(given)
   if (protocol === 'https:' || protocol === 'http:') return ofHost(host, pathname, protocol)
   return ['ssh:', 'git:', 'git+ssh:'].includes(protocol) && hostname ? ofHost(hostname, pathname) : undefined
+}
+
+function parseNamed(given: string): Remote | undefined {
+  const name = parseRepository(given)
+  const { host, path } = splitRepository(name ?? '')
+  return name === undefined ? undefined : { name, webUrl: `https://${host}/${path}` }
 }
 
 /** Other names of hosts: the web site, and ssh over the port of HTTPS. */

@@ -430,6 +430,16 @@ test.each<[string, string, string | null, string?]>([
   },
 )
 
+test.each([
+  ['gitea:3000/Acme/p', 'gitea:3000/acme/p'],
+  ['git@git.test:acme/p.git', 'git.test/acme/p'],
+  ['git.test:acme/p', 'git.test/acme/p'],
+])('--repository %s is %s', async (repository, name) => {
+  const { folder } = begin()
+  const git = createGit(folder, gitEnvironment, new AbortController().signal)
+  expect(await openRepository(git, folder, { branch: 'main', repository })).toMatchObject({ name })
+})
+
 test('commits that were not pushed are counted, not read', async () => {
   const { git, change, folder } = begin()
   const open = () =>
