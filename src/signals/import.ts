@@ -88,17 +88,14 @@ export function createPastRecorder(
   return (signals) =>
     db.transaction(async (sql) => {
       if (!(await lockSignals(sql, prompt))) throw notFound()
-      const replaced = new Set<PastSignal>(await replaceVotes(sql, prompt, signals))
-      const others = signals.filter((signal) => !replaced.has(signal))
-      const identities = await selectIdentities(sql, others)
+      const identities = await selectIdentities(sql, signals)
       const times = new Map(
-        others.map(({ createdAt }) => {
+        signals.map(({ createdAt }) => {
           const time = createdAt.toISOString()
           return [time, seen.get(time) ?? { lastId: 0, surplus: new Map() }]
         }),
       )
-      // After a write that only replaces, the next one may still have signals of the last time.
-      if (isInOrder && times.size > 0) seen.clear()
+      if (isInOrder) seen.clear()
       for (const [time, one] of times) seen.set(time, one)
       // Ids commit in their order, so only later ones are new: counting all again would be slow for many at one time.
       for (const { time, identity, count, lastId } of await countStored(sql, prompt, times)) {
@@ -106,13 +103,21 @@ export function createPastRecorder(
         one.lastId = Math.max(one.lastId, lastId)
         one.surplus.set(identity, (one.surplus.get(identity) ?? 0) + count)
       }
-      const missing = others.filter((signal, index) => {
+      const given = signals.map((signal, index) => {
         const { surplus } = times.get(signal.createdAt.toISOString()) as SeenTime
-        const { identity, plain } = identities[index] as (typeof identities)[number]
-        const known = [identity, plain].find((one) => (surplus.get(one) ?? 0) > 0)
-        surplus.set(known ?? identity, (surplus.get(known ?? identity) ?? 0) - 1)
-        return known === undefined
+        return { signal, surplus, ...(identities[index] as (typeof identities)[number]) }
       })
+      // A vote as it stands here is no change of another sender's vote of the same subject.
+      const unknown = given.filter(({ signal, surplus, identity }) => !(isVote(signal) && take(surplus, identity)))
+      const replaced = new Set<PastSignal>(await replaceVotes(sql, prompt, unknown))
+      const missing = unknown
+        .filter(({ signal }) => !replaced.has(signal))
+        .filter(({ surplus, identity, plain }) => {
+          const isKnown = take(surplus, identity) || take(surplus, plain)
+          if (!isKnown) surplus.set(identity, (surplus.get(identity) ?? 0) - 1)
+          return !isKnown
+        })
+        .map(({ signal }) => signal)
       const isCurrent = ({ createdAt }: PastSignal) => monthOf(createdAt).name === month.name
       await insertPastSignals(
         sql,
@@ -127,9 +132,16 @@ export function createPastRecorder(
     })
 }
 
+/** Whether one of this identity is left, which it takes. */
+function take(surplus: SeenTime['surplus'], identity: string): boolean {
+  const left = surplus.get(identity) ?? 0
+  if (left > 0) surplus.set(identity, left - 1)
+  return left > 0
+}
+
 /** Replaces the votes that are earlier than these signals. Returns the signals that had one, earlier or later. */
-async function replaceVotes(sql: Sql, prompt: Prompt, signals: PastSignal[]): Promise<PastSignal[]> {
-  const votes = signals.filter(isVote)
+async function replaceVotes(sql: Sql, prompt: Prompt, given: { signal: PastSignal }[]): Promise<PastSignal[]> {
+  const votes = given.map(({ signal }) => signal).filter(isVote)
   if (votes.length === 0) return []
   const found = await findVotes(
     sql,
@@ -139,7 +151,7 @@ async function replaceVotes(sql: Sql, prompt: Prompt, signals: PastSignal[]): Pr
     const stored = found.get(idOfVote({ ...vote, prompt }))
     return stored ? [{ vote, stored }] : []
   })
-  const earlier = known.filter(({ vote, stored }) => stored.createdAt <= vote.createdAt)
+  const earlier = known.filter(({ vote, stored }) => stored.createdAt < vote.createdAt)
   if (earlier.length > 0) {
     await replaceSignals(
       sql,

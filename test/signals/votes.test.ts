@@ -271,11 +271,31 @@ test('an export has the subjects as they were sent, no cell that a spreadsheet w
   const record = (given: PastSignal[]) => createPastRecorder(db, service.clock.now(), prompt)(given)
   const past = lines.map(({ value, subject }) => ({ value, subject, metadata: null, createdAt: new Date(now) }))
   const another = { value: 'positive' as const, metadata: null, createdAt: new Date('2026-10-01') }
-  const changed = past.map((one) => ({ ...one, value: 'negative' as const }))
+  const later = new Date(Date.parse(now) + 1)
+  const changed = past.map((one) => ({ ...one, value: 'negative' as const, createdAt: later }))
   expect(await record([...past, another])).toEqual({ recorded: 1, known: 2, refused: 0 })
   // The vote of the page is another one.
   expect(await record([...changed, another])).toEqual({ recorded: 0, known: 2, refused: 1 })
   expect((await list()).map(({ value }: Vote) => value)).toEqual(['positive', 'negative', 'positive'])
+})
+
+test('an import of an export leaves votes that changed since, and those of other senders with the same subject', async () => {
+  const page = await createBrowserKey(service, admin.key)
+  await vote({ value: 'positive' })
+  service.clock.set(later)
+  await vote({ value: 'negative' }, {}, page)
+  const lines = signalsIn(await exportSignalsOf(service, admin.key, tenant.prompt))
+  const prompt = await requirePrompt(service.services.db.sql, tenant.prompt)
+  for (const change of [undefined, { value: 'negative', metadata: { reason: 'wrong' } }]) {
+    if (change) await vote(change)
+    const expected = await list()
+    const record = createPastRecorder(service.services.db, service.clock.now(), prompt)
+    for (const { value, metadata, created_at, subject } of lines) {
+      const past = { value, metadata, subject, createdAt: new Date(created_at) } as PastSignal
+      expect(await record([past])).toEqual({ recorded: 0, known: 1, refused: 0 })
+    }
+    expect(await list()).toEqual(expected)
+  }
 })
 
 test('an import repeated has the votes as the first one had, and tells them from signals without a subject', async () => {
