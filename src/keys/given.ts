@@ -61,8 +61,16 @@ const wrong = (path: string, message: string) => invalid('The key is not valid.'
 
 const expectedOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
 
-/** Anyone who opens a page can read its key, so a key with origins may only record signals. */
-export async function requireRestrictions(sql: Sql, organisationId: number, key: KeyValues): Promise<void> {
+/**
+ * Anyone who opens a page can read its key, so a key with origins may only record signals. Of prompts only those that are
+ * given are checked: a key can be limited also when one of its prompts was erased.
+ */
+export async function requireRestrictions(
+  sql: Sql,
+  organisationId: number,
+  key: KeyValues,
+  givenPrompts = key.prompts,
+): Promise<void> {
   const { scopes, origins, prompts, monthly_limit: limit } = key
   const problems: Detail[] = []
   if (origins) {
@@ -72,7 +80,7 @@ export async function requireRestrictions(sql: Sql, organisationId: number, key:
     for (const [index, origin] of origins.entries()) {
       if (!isOriginPattern(origin)) problems.push({ path: `/origins/${index}`, message: expectedOrigin })
     }
-    problems.push(...(await findForeignPrompts(sql, organisationId, prompts ?? [])))
+    problems.push(...(await findForeignPrompts(sql, organisationId, givenPrompts ?? [])))
   } else {
     const message = 'must be absent for a key without origins'
     if (prompts) problems.push({ path: '/prompts', message })

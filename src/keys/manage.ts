@@ -97,7 +97,7 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     if (isWidened) requireLifeWithin(actor, expires_at)
     const values = { name: requireName(name), scopes, expires_at, origins, prompts, monthly_limit }
     const { organisationId } = key
-    await requireRestrictions(sql, organisationId, values)
+    await requireRestrictions(sql, organisationId, values, given.prompts ?? null)
     await updateKey(sql, id, values)
     await recordAudit(sql, clock, actor, { organisationId, action: 'key.updated', subject: id, details: values })
     return { ...showable(key), ...values }

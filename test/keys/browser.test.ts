@@ -2,6 +2,8 @@
 import { expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import type { Scope } from '../../src/lib/scopes.ts'
+import { erasePrompt } from '../../src/prompts/erase.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { invalid } from '../client.ts'
 import { postText } from '../signals/fixtures.ts'
 import { exchange, formatSignal } from '../socket.ts'
@@ -181,6 +183,15 @@ test.each([
 ])('a browser key with %p is rejected, and what is wrong with it is said', async (more, path, message) => {
   const json = { name: 'x', preset: 'browser', origins: [SHOP], ...more }
   expect(await service.post('/keys', admin.key, json)).toMatchObject(invalid([path, message]))
+})
+
+test('a key can be limited and ended also when one of its prompts was erased', async () => {
+  const erased = await service.createPrompt(tenant, 'erased')
+  const { id } = await browserKey({ prompts: [tenant.prompt, erased] })
+  await erasePrompt(service.services.db, service.clock, await requirePrompt(service.services.db.sql, erased))
+  expect((await change(id, { monthly_limit: 10 })).body.data).toMatchObject({ monthly_limit: 10 })
+  const unknown = invalid(['/prompts/0', 'must be a prompt of the organisation'])
+  expect(await change(id, { prompts: [erased] })).toMatchObject(unknown)
 })
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {
