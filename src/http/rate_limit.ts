@@ -71,7 +71,8 @@ export function createRateLimiter(rate: Rate, { clock, name, redis }: Options) {
   async function share(redis: Redis, bucket: Bucket): Promise<void> {
     const addedUs = bucket.unshared * msPerRequest * 1_000
     bucket.unshared = 0
-    const key = `rate:${name}:{${bucket.subject}}`
+    // Redis knows when a bucket is empty, which means other requests for another rate.
+    const key = `rate:${name}:${windowSeconds}:{${bucket.subject}}`
     const maxUs = maxOverfill * windowSeconds * 1_000_000
     const aheadUs = await redis.fillBucket(key, addedUs, maxUs)
     // Not sent again after a failure: if Redis has added them, clients that keep to their rate would be rejected.

@@ -19,7 +19,7 @@ export const usageOperations = defineOperations('Usage', {
       name: 'get_usage',
       description: 'How many signals the organisation has recorded this month, and its limit.',
     },
-    run: ({ db, clock, rollup }: Needs, { caller: { organisationId } }) =>
-      db.heavyRead(organisationId, () => readUsage(db, clock, rollup, organisationId)),
+    run: ({ db, clock, rollup }: Needs, { caller: { organisationId }, context: { deadline } }) =>
+      db.heavyRead(organisationId, () => readUsage(db, clock, rollup, organisationId, deadline)),
   }),
 })

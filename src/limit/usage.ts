@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import { DeadlineError } from '../lib/deadline.ts'
 import { monthOf } from '../lib/months.ts'
 import { readOrganisation } from '../orgs/manage.ts'
 import { listPromptsOf, readPrompts } from '../prompts/find.ts'
@@ -11,15 +12,16 @@ const maxPrompts = 100
 
 /**
  * Reads the usage of this month, including everything recorded before the call. The month's count is read after those of
- * the prompts, so it is never less than their sum, unless signals were erased.
+ * the prompts, so it is never less than their sum, unless signals were erased. Nobody reads it after the deadline.
  */
-export async function readUsage(db: Db, clock: Clock, rollup: SignalRollup, organisationId: number) {
+export async function readUsage(db: Db, clock: Clock, rollup: SignalRollup, organisationId: number, deadline: number) {
   const beganAt = performance.now()
   const now = clock.now()
   const month = monthOf(now)
   const days = new Map<string, number>()
   const counted: { id: number; prompt: string; total: number }[] = []
   for await (const prompts of readPrompts(db, organisationId)) {
+    if (performance.now() > deadline) throw new DeadlineError()
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
     await rollup.catchUpEach(organisationId, ids, beganAt)

@@ -191,7 +191,7 @@ test('the requests of a key are shared through Redis, until they have leaked', a
   for (let sent = 1; sent <= perKey; sent += 1) {
     expect((await getHistory(tenant)).status).toBe(200)
     // A request takes fifteen seconds to leak, and the bucket is kept until it is empty.
-    await eventually(async () => Math.ceil((await service.testRedis.pttl(`rate:key:{${id}}`)) / 15_000), sent)
+    await eventually(async () => Math.ceil((await service.testRedis.pttl(`rate:key:60:{${id}}`)) / 15_000), sent)
   }
 })
 
@@ -199,11 +199,11 @@ test('an invalid or overfull bucket in Redis is replaced', async () => {
   const rate = { requests: 4, windowSeconds: 3_600 }
   const limiter = createRateLimiter(rate, { clock: service.clock, name: 'odd', redis: service.redis })
   const far = String((Date.now() + 10 * 86_400_000) * 1_000)
-  await service.testRedis.mset('rate:odd:{word}', 'word', 'rate:odd:{far}', far)
-  await service.testRedis.lpush('rate:odd:{list}', 'a', 'b')
+  await service.testRedis.mset('rate:odd:3600:{word}', 'word', 'rate:odd:3600:{far}', far)
+  await service.testRedis.lpush('rate:odd:3600:{list}', 'a', 'b')
   for (const subject of ['word', 'list', 'far']) limiter.take(subject)
   const quarters = async (subject: string) =>
-    Math.ceil((await service.testRedis.pttl(`rate:odd:{${subject}}`)) / 900_000)
+    Math.ceil((await service.testRedis.pttl(`rate:odd:3600:{${subject}}`)) / 900_000)
   await eventually(() => Promise.all(['word', 'list', 'far'].map(quarters)), [1, 1, 80])
 })
 

@@ -43,6 +43,20 @@ test('a rate holds within each process while Redis is away, and is shared again 
   proxy.close()
 })
 
+test('requests of an earlier, slower rate are not counted as many of the new one', async () => {
+  const redis = openRedis(redisUrl(), redisPrefix(), patientRedis)
+  const create = (rate: Parameters<typeof createRateLimiter>[0]) =>
+    createRateLimiter(rate, { clock: stopped, name: 'x', redis })
+  await eventually(() => redis.status, 'ready')
+  const [before, replica, after] = [create(perHour(100)), create(perHour(100)), create(perMinute(600))]
+  for (let taken = 0; taken < 100; taken += 1) before.take('a')
+  await eventually(() => replica.take('a').isExceeded, true)
+  for (let taken = 0; taken < 60; taken += 1) after.take('a')
+  await Bun.sleep(500)
+  expect(after.take('a')).toMatchObject({ isExceeded: false, used: 61 })
+  await redis.disconnect()
+})
+
 test('four replicas together pass the rate of one, to a caller that never slows down', async () => {
   const [requests, seconds, stepMs] = [20, 5, 100]
   const client = new Client(redisUrl(), { keyPrefix: redisPrefix() })
