@@ -134,9 +134,13 @@ type KnownChanges = Map<number, CountedChange>
 /** The live changes whose rate moved without a change. */
 export const findRateChanges = (known: KnownChanges, now: Date) =>
   [...known.values()].flatMap((change) => {
-    const found = change.live_until === null && findRateChange(change.counts.days, now)
+    const found = change.live_until === null && findRateChange(daysWhileLive(change), now)
     return found ? { promptId: change.promptId, change: showTitledEntry(change), found } : []
   })
+
+/** Without days on which its signals, by their commit, came before it or as another change went live. */
+const daysWhileLive = ({ created_at, counts }: CountedChange): DayCounts[] =>
+  counts.days.filter(({ date }) => date > created_at.toISOString().slice(0, 10))
 
 /** Chooses changes of a prompt by their ids. */
 type Choose = (timeline: Timeline, promptId: number) => number[]
@@ -193,6 +197,7 @@ export function findPast(known: KnownChanges, change: CountedChange, base: Base 
   // A chosen base may be any change. Its past was then read, too.
   const isChosen = base !== null && !change.earlier_ids.includes(base.id)
   const ids = new Set([...change.earlier_ids, ...(isChosen ? [base.id, ...base.earlier_ids] : [])])
+  ids.delete(change.id)
   const past = [...ids].flatMap((id) => known.get(id) ?? [])
   return past.toSorted((a, b) => Number(a.created_at) - Number(b.created_at)).map(({ counts }) => counts.days)
 }

@@ -289,6 +289,19 @@ test('the list of prompts has the live change and the last 30 days of each', asy
   })
 })
 
+test('a rate that changed as a change went live has its reason in git, also if signals named its commit before', async () => {
+  const other = await service.createTenant()
+  await service.addHistory(other.prompt, [
+    deployed(first, '2026-08-01T09:00:00.000Z'),
+    deployed(second, '2026-11-11T09:00:00.000Z'),
+  ])
+  await addSignals(service, other.prompt, [
+    ...onDays(30, signals(1_500, 1_000, { at: '2026-10-11T12:00:00.000Z', commit: second })),
+    ...onDays(3, signals(2_400, 600, { at: '2026-11-12T12:00:00.000Z', commit: second })),
+  ])
+  expect((await read('', other)).body.rate_changed).toBeNull()
+})
+
 test('a rate that changed while one change was live is shown beside the changes', async () => {
   const other = await service.createTenant()
   await service.addHistory(other.prompt, [

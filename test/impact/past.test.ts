@@ -32,6 +32,31 @@ test('a change has the same impact on any page', async () => {
   expect((await read(25)).wander.days).toBe(10)
 })
 
+test('two changes compared the other way round have the same wander and the mirrored interval', async () => {
+  service.clock.set('2026-11-15T12:00:00.000Z')
+  const times = ['2026-10-01T00:00:00.000Z', '2026-10-11T00:00:00.000Z', '2026-10-21T00:00:00.000Z']
+  await service.addHistory(
+    tenant.prompt,
+    times.map((time, index) => deployed(String(index).repeat(40), time)),
+  )
+  await addSignals(
+    service,
+    tenant.prompt,
+    times.flatMap((time, index) =>
+      [0, 2, 4, 6].flatMap((day) =>
+        signals(60 + 5 * index + day, 40, { at: new Date(Date.parse(time) + (day + 0.5) * 86_400_000).toISOString() }),
+      ),
+    ),
+  )
+  const { data } = (await service.getHistory(tenant.prompt, tenant.key)).body
+  const [third, second] = data.map(({ id }: { id: number }) => id)
+  const read = async (base: number, head: number) =>
+    (await service.get(`/prompts/${tenant.prompt}/impact?base=${base}&head=${head}`, tenant.key)).body.data[0]
+  const [forward, back] = [await read(second, third), await read(third, second)]
+  expect(back.wander).toEqual(forward.wander)
+  expect([back.difference.low, back.difference.high]).toEqual([-forward.difference.high, -forward.difference.low])
+})
+
 test('no signals are counted where there is no change to compare', async () => {
   const { sql } = service.services.db
   const { id, organisationId } = await requirePrompt(sql, tenant.prompt)
