@@ -1,4 +1,4 @@
-import { keepLongNumbers } from '../lib/json.ts'
+import { keepExactNumbers } from '../lib/json.ts'
 import { dataOf } from '../lib/rest.ts'
 import { checkService, withApi } from './api.ts'
 import { type Command, UsageError } from './command.ts'
@@ -31,7 +31,7 @@ export const commands: Command[] = [
 
 function parseBody(json: string | undefined): unknown {
   try {
-    return json && JSON.parse(json, keepLongNumbers)
+    return json && JSON.parse(json, keepExactNumbers)
   } catch {
     throw new UsageError('JSON must be valid JSON')
   }

@@ -1,10 +1,11 @@
 import { invalid, type ServiceError } from '../errors.ts'
 
-/** Keeps numbers as they are written that a double would round: metadata may hold ids of 64 bits. */
-export const keepLongNumbers = (_: string, value: unknown, { source = '' }: { source?: string } = {}): unknown =>
-  typeof value === 'number' && /\d{16}/.test(source.replace('.', '')) && String(value) !== source
-    ? JSON.rawJSON(source)
-    : value
+/**
+ * Keeps numbers as they are written that a double would change: metadata may hold ids of 64 bits, 0.10 and 1e400. But 25.0 is
+ * a limit like 25.
+ */
+export const keepExactNumbers = (_: string, value: unknown, { source = '' }: { source?: string } = {}): unknown =>
+  typeof value === 'number' && !Number.isSafeInteger(value) && String(value) !== source ? JSON.rawJSON(source) : value
 
 /** Twice the size of a signal. Small bodies reserve no memory, so that large ones cannot lock them out. */
 export const smallBody = 32 * 1024

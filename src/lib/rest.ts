@@ -1,5 +1,5 @@
 import { type Detail, ServiceError } from '../errors.ts'
-import { keepLongNumbers } from './json.ts'
+import { keepExactNumbers } from './json.ts'
 import { maxPageSize } from './params.ts'
 
 /** Calls an operation. The path begins after /api/v1. */
@@ -65,7 +65,7 @@ export async function parseAnswer(response: Response): Promise<Answer> {
 function parseBody({ status, headers }: Response, text: string): AnswerBody {
   if (status < 300 && /^(application\/x-ndjson|text\/csv)/.test(headers.get('content-type') ?? '')) return {}
   try {
-    const body = JSON.parse(text, keepLongNumbers)
+    const body = JSON.parse(text, keepExactNumbers)
     if (typeof body === 'object' && body !== null && ('data' in body || 'error' in body)) return body
   } catch {
     // Reported below.

@@ -5,7 +5,7 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import type { Operation } from '../http/operation.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import type { Caller } from '../keys/caller.ts'
-import { keepLongNumbers, parseJson } from '../lib/json.ts'
+import { keepExactNumbers, parseJson } from '../lib/json.ts'
 import { type CallTool, toolsOf } from './tools.ts'
 
 type Call = { request: Request; params: object; route: string; outer: RequestContext }
@@ -58,7 +58,7 @@ export function mcpRoutes(
     // A page could otherwise use a key that an agent keeps on the same machine.
     if (request.headers.has('origin')) throw new ServiceError('forbidden', 'Agents are not web pages: send no Origin.')
     const text = request.method === 'POST' ? await readJsonText(context, maxMessageBytes) : null
-    const message = text === null ? undefined : parseJson(text, keepLongNumbers)
+    const message = text === null ? undefined : parseJson(text, keepExactNumbers)
     const { answerMessage } = await import('./serve.ts')
     const allowed = tools.filter(({ operation: { scope } }) => scope === null || caller.scopes.includes(scope))
     const response = await answerMessage(request, message, version, allowed, callWith(context))

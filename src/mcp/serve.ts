@@ -1,6 +1,6 @@
 // Answers messages of the Model Context Protocol. Loaded with the first such request: the library is large.
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import { keepLongNumbers } from '../lib/json.ts'
+import { keepExactNumbers } from '../lib/json.ts'
 import { type CallTool, problemOf, requestOf, type Tool } from './tools.ts'
 
 type Answer = { error?: { message: string; details?: { path: string; message: string }[] } }
@@ -37,7 +37,7 @@ export async function answerMessage(
       const problem = problemOf(tool, given)
       if (problem) return failed(problem)
       const text = await (await callTool(tool, requestOf(tool, given))).text()
-      const structuredContent = JSON.parse(text, keepLongNumbers) as Answer
+      const structuredContent = JSON.parse(text, keepExactNumbers) as Answer
       if (structuredContent.error) return failed(explain(structuredContent.error))
       if (Buffer.byteLength(text) > maxBytes) return failed(tooLong)
       return { content: [{ type: 'text' as const, text }], structuredContent }

@@ -119,6 +119,15 @@ test('metadata keeps integers of 64 bits', async () => {
   }
 })
 
+test('metadata keeps numbers as they were written, and one that cannot be stored is rejected', async () => {
+  const record = (text: string) =>
+    call('record_signal', { prompt_id: tenant.prompt, value: 'positive', metadata: { x: JSON.rawJSON(text) } })
+  await record('0.10')
+  const { content } = await call('list_signals', { prompt_id: tenant.prompt, limit: JSON.rawJSON('1.0') })
+  expect(content[0].text).toContain('"metadata":{"x": 0.10}')
+  expect(await record('1e200000')).toMatchObject({ isError: true })
+})
+
 test('an error of the interface is the result of the call', async () => {
   const wrong = await call('list_signals', { prompt_id: tenant.prompt, since: 'yesterday' })
   expect(wrong).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('since: must be') }] })
