@@ -49,18 +49,20 @@ update_comment() {
   known=$(find_comment "$1" "$mark") || return
   [ "$(printf %s "$known" | jq --raw-output .body)" != "$body" ] || return 0
   id=$(printf %s "$known" | jq --raw-output .id)
+  [ -n "$id" ] || [ "$3" != undecided ] || return 0
   if [ -n "$id" ]; then set -- --request "$update" "$(comment "$1" "$id")"; else set -- "$(comments_of "$1")"; fi
   call --output /dev/null --data "$(jq --null-input --arg body "$body" '{ body: $body }')" "$@"
 }
 
 changes=$(report --format json)
 printf %s "$changes" |
-  jq --raw-output --arg home "$home" 'select((.verdict // "undecided") != "undecided") | .change.pr_url // ""
-    | select(ascii_downcase | startswith($home | ascii_downcase)) | "\(.[($home | length):] | capture("^(s?/)?(?<number>[1-9][0-9]*)$").number) \(.)"' |
+  jq --raw-output --arg home "$home" '(.verdict // "undecided") as $verdict | .change.pr_url // ""
+    | select(ascii_downcase | startswith($home | ascii_downcase))
+    | "\(.[($home | length):] | capture("^(s?/)?(?<number>[1-9][0-9]*)$").number) \(.) \($verdict)"' |
   sort -u | {
     status=0
-    while read -r number url; do
-      update_comment "$number" "$url" || { echo "$url could not be commented on" >&2 && status=1; }
+    while read -r number url verdict; do
+      update_comment "$number" "$url" "$verdict" || { echo "$url could not be commented on" >&2 && status=1; }
     done
     exit "$status"
   }

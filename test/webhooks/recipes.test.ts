@@ -140,6 +140,10 @@ test.each(hosts)(
     )
     await send(prompt, canary, 90)
     expect(await run()).toEqual([wanted[1]])
+    // A verdict may be undecided again, and the comment says so.
+    await Promise.all([1, 2, 3].map(() => send(prompt, canary, 0)))
+    expect(await run()).toEqual([wanted[1]])
+    expect(comments.at(-1)?.body).toContain(': 1 undecided')
     // The address tells the pull request, not the number beside it. One that is refused does not stop the others.
     const refused = url.replace(/7$/, '6')
     const other = await createPrompt(refused, 7)
