@@ -258,7 +258,8 @@ begin
   set value = g.value, metadata = g.metadata
   from unnest(signal_ids, new_values, new_metadata) g (id, value, metadata)
   where s.organisation_id = given_organisation_id and s.prompt_id = given_prompt_id and s.id = any (signal_ids)
-    and s.id = g.id and (s.value, s.metadata) is distinct from (g.value, g.metadata);
+    -- As texts: 0.10 equals 0.1, but is kept as it was sent.
+    and s.id = g.id and (s.value, s.metadata::text) is distinct from (g.value, g.metadata::text);
 
   for counted in
     select

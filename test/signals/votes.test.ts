@@ -9,7 +9,7 @@ import { type Answer, type Client, invalid } from '../client.ts'
 import { createBrowserKey, SHOP, usedBy } from '../keys/pages.ts'
 import type { Tenant } from '../service.ts'
 import { useAdmin, useNewTenant, useService } from '../use.ts'
-import { countOf, exportSignalsOf, postBatch, signalsIn, startReplica } from './fixtures.ts'
+import { countOf, exportSignalsOf, postBatch, postText, signalsIn, startReplica } from './fixtures.ts'
 
 const [now, later] = ['2026-11-14T12:00:00.000Z', '2026-11-14T12:20:00.000Z']
 const service = useService()
@@ -35,6 +35,13 @@ const shortly = ({ status, body, headers }: Answer) => ({
   status,
   ...(body.data ?? { error: body.error.code }),
   ...(headers.has('idempotent-replayed') && { isReplay: true }),
+})
+
+test('a vote takes metadata that differs only in how a number is written', async () => {
+  for (const version of ['0.1', '0.10'])
+    await postText(service, tenant, `{"value":"positive","subject":"a1","metadata":{"version":${version}}}`)
+  const { text } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)
+  expect(text).toContain('"version": 0.10')
 })
 
 test('a later vote replaces the first one, keeps its id and time and is not counted, and may be withdrawn', async () => {
