@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { DeadlineError } from '../../src/lib/deadline.ts'
+import { readUsage } from '../../src/limit/usage.ts'
 import { organisationIdOf } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
@@ -82,4 +84,11 @@ test('a day that has begun on another replica is shown, so that the days add up'
       { date: '2026-11-03', total: 1 },
     ],
   })
+})
+
+test('a usage that nobody waits for any more is not counted', async () => {
+  const id = await organisationIdOf(service, await service.createTenant())
+  const { db, clock, rollup } = service.services
+  const reading = readUsage(db, clock, rollup, id, performance.now() - 1)
+  await expect(reading).rejects.toBeInstanceOf(DeadlineError)
 })
