@@ -5,7 +5,7 @@ import { RequestContext } from '../../src/http/request_context.ts'
 import { generateKey } from '../../src/keys/verify.ts'
 import { sendSignal } from '../client.ts'
 import { createTenant, eventually, peakMemoryOf } from '../program.ts'
-import { formatSignal, openConnection, type RawConnection } from '../socket.ts'
+import { exchange, formatRequest, formatSignal, openConnection, type RawConnection } from '../socket.ts'
 import type { Tenant } from '../tenant.ts'
 import { useProgram } from '../use.ts'
 
@@ -14,6 +14,8 @@ const { server, settings } = useProgram()
 const MIB = 1024 * 1024
 /** Within the time a body may take to arrive, and some. */
 const ANSWER_MS = 20_000
+/** Of more than 512 connections that the server has yet to accept, the kernel resets some. */
+const maxUnaccepted = 400
 
 let senders: RawConnection[] = []
 
@@ -30,7 +32,13 @@ const asChunks = (...chunks: Buffer[]) =>
 
 /** Begins signals on open connections, each with as much of its body as given. */
 async function begin(requests: number, tenant: Tenant, length: string, sent: Buffer): Promise<RawConnection[]> {
-  const begun = await Promise.all(Array.from({ length: requests }, () => openConnection(server.url)))
+  const begun: RawConnection[] = []
+  for (let left = requests; left > 0; left -= maxUnaccepted) {
+    // This one is answered after those before it were accepted.
+    if (left < requests) await exchange(server.url, formatRequest('GET', '/livez', []))
+    const more = Array.from({ length: Math.min(left, maxUnaccepted) }, () => openConnection(server.url))
+    begun.push(...(await Promise.all(more)))
+  }
   senders.push(...begun)
   for (const { socket } of begun) {
     socket.write(formatSignal(tenant, [length], ''))

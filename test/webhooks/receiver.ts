@@ -3,7 +3,6 @@ import { afterAll } from 'bun:test'
 
 export type Received = {
   id: string | null
-  at: number
   headers: Record<string, string>
   body: string
   path: string
@@ -27,7 +26,7 @@ export function useReceiver(tls?: { cert: string; key: string }): Receiver {
       const { pathname: path } = new URL(request.url)
       const headers = Object.fromEntries(request.headers as unknown as Iterable<[string, string]>)
       const body = await request.text()
-      receiver.received.push({ id: request.headers.get('webhook-id'), at: Date.now(), headers, body, path })
+      receiver.received.push({ id: request.headers.get('webhook-id'), headers, body, path })
       return receiver.answer(path)
     },
   })
