@@ -7,19 +7,12 @@ import type { Owner } from '../orgs/manage.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { forgetChecks } from '../webhooks/events.ts'
 import { liveActions, showEntry } from './schema.ts'
-import {
-  deleteMergedCommits,
-  type EntriesOf,
-  eraseTextsOf,
-  insertRemoved,
-  selectEntries,
-  selectEntriesOf,
-  selectNewestEntries,
-} from './store.ts'
+import { type EntriesOf, selectEntries, selectEntriesOf, selectNewestEntries } from './store.ts'
+import { deleteMergedCommits, eraseTextsOf, insertRemoved } from './store_erase.ts'
 import { lockHistories } from './store_write.ts'
 import { writeReconciliation } from './write.ts'
 
-export { deleteHistory } from './store.ts'
+export { deleteHistory } from './store_erase.ts'
 
 /** The size of a step: the embedded engine does nothing else meanwhile. */
 const stepRows = 500
