@@ -15,7 +15,7 @@ const MIB = 1024 * 1024
 /** Within the time a body may take to arrive, and some. */
 const ANSWER_MS = 20_000
 /** Of more than 512 connections that the server has yet to accept, the kernel resets some. */
-const maxUnaccepted = 400
+const MAX_UNACCEPTED = 400
 
 let senders: RawConnection[] = []
 
@@ -33,10 +33,10 @@ const asChunks = (...chunks: Buffer[]) =>
 /** Begins signals on open connections, each with as much of its body as given. */
 async function begin(requests: number, tenant: Tenant, length: string, sent: Buffer): Promise<RawConnection[]> {
   const begun: RawConnection[] = []
-  for (let left = requests; left > 0; left -= maxUnaccepted) {
+  for (let left = requests; left > 0; left -= MAX_UNACCEPTED) {
     // This one is answered after those before it were accepted.
     if (left < requests) await exchange(server.url, formatRequest('GET', '/livez', []))
-    const more = Array.from({ length: Math.min(left, maxUnaccepted) }, () => openConnection(server.url))
+    const more = Array.from({ length: Math.min(left, MAX_UNACCEPTED) }, () => openConnection(server.url))
     begun.push(...(await Promise.all(more)))
   }
   senders.push(...begun)
